@@ -220,7 +220,7 @@ check:
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
 # The core's own tests: named after a module of it, or knowing nothing above it.
-above_core := ^\#include "(config|lib|store|transport|node|engine|sim|api|daemon|cli)/|^\#include "support/(world|engine_fixture)
+above_core := ^\#include "(config|lib|store|transport|node|engine|sim|api|daemon|cli)/|^\#include "support/(stage|engine_fixture)
 core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard src/core/*/*.c))) \
     $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -LE '$(above_core)' $$(grep -l '^.include "core/' tests/unit/test_*.c))),$(unit_programs))
 with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|node/|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))

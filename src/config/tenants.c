@@ -2,7 +2,7 @@
  * Tenants' own accounts at a destination: its url, headers, login and certificate.
  *
  * Each becomes a destination of its own in memory, with all else as it is, so that no transport has to know of tenants: what
- * it keeps for a destination, as connections and access tokens, is kept for each tenant.
+ * it keeps for a destination, as connections and access tokens, is of each tenant.
  */
 #include "config/destination.h"
 #include "config/problems.h"

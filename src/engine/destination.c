@@ -162,13 +162,13 @@ static void write_reason(struct json_writer *json, const char *name, const char 
         json_member_text(json, name, reason);
 }
 
-/* What an event tells, or the whole of what is kept: only that may be larger than an event. */
+/* What an event tells, or the whole of what is saved: only that may be larger than an event. */
 static struct slice state_text(const struct dest *dest, const struct dest_change *change, bool whole, struct arena *memory)
 {
     struct buffer state;
     struct gate_saved saved = gate_save(&dest->gate);
     if (dest->holds.asked_alone)
-        saved.closed_until = INSTANT_NONE; /* the tenant's, and kept with it */
+        saved.closed_until = INSTANT_NONE; /* the tenant's, and saved with it */
     buffer_init(&state, whole ? STATE_BYTES_MAX : EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&state);
     json_object_begin(&json);

@@ -124,7 +124,7 @@ struct restored_state;
 void dest_restore(struct engine *engine, struct dest *dest, const struct restored_state *state);
 /* Whether all of it is on its way to the store, or there. */
 bool dest_is_saved(const struct dest *dest);
-/* Why it is held: as much of it as is kept. False: it is as before. The second keeps the one before where none is given. */
+/* Why it is held: as much of it as is saved. False: it is as before. The second keeps the one before where none is given. */
 bool hold_reason_set(char **held, struct slice reason);
 bool hold_reason_change(char **held, struct slice reason);
 /* Writes it down with the state, so that a restart does not send to a destination that was held. */

@@ -1,7 +1,7 @@
 /*
  * engine.h - the loop that ties it together: due, turn, gate, claim, send, decide, settle.
  *
- * The engine owns no thread, clock, socket or store. It is given ports, and is told what
+ * The engine owns no thread, clock, socket or store. It is given ports, and hears what
  * happened: batches applied, answers received, time to run. The daemon puts the writer,
  * libcurl and the system's clock behind them; the tests and the simulator their own. All
  * calls come from one thread.
@@ -51,7 +51,7 @@ struct engine_settings {
     struct mailbox *mailbox; /* where batches come back to; may be NULL when `submit` needs none */
     struct config *config;   /* the engine takes a reference */
     uint64_t seed;
-    bool no_alerts; /* none are raised, nobody is told: a simulation */
+    bool no_alerts; /* none are raised, nobody hears of any: a simulation */
     bool shared_store; /* other engines use it too: this one has the destinations that it gains, and none by itself */
 };
 
@@ -131,7 +131,7 @@ struct destination_status {
         const char *reason;
         instant since, look_at;
     } second; /* address */
-    bool confined; /* less is told than is known, to somebody who may not hold it: see api/call/confined.h */
+    bool confined; /* less is shown than is known, to somebody who may not hold it: see api/call/confined.h */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
 
@@ -162,7 +162,7 @@ struct queue_place {
     instant asked_until;  /* the destination asked for no more of the tenant's before; INSTANT_NONE: it did not */
     bool dead_full;       /* the tenant has as many dead letters as it may */
     bool share_used;      /* the tenant holds its share of the slots, and others need the rest */
-    int64_t share, slots; /* that; 0: not told */
+    int64_t share, slots; /* that; 0: not known */
     instant at;           /* when it is tried, as things go; INSTANT_NONE: not known */
 };
 /*
@@ -176,7 +176,7 @@ void cycle_write(struct json_writer *json, const struct cycle_figures *figures);
 
 enum { HOLD_REASON_BYTES_MAX = 1024 }; /* why something is held: longer ones are cut at a character */
 
-/* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people; another one takes the place of one before. */
+/* STATUS_NOT_FOUND. Saved over restarts. `reason` is a sentence for people; another one takes the place of one before. */
 /* Until it is called again with nobody, what changes at the destination is that person's doing; the trail says so. */
 void engine_operator(struct engine *engine, struct slice destination, struct slice who);
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
@@ -235,7 +235,7 @@ void engine_lease(struct engine *engine, struct lease_request *request);
 void lease_release(struct lease_request *request);
 
 /*
- * How leases end. Each is to be told once, so that the destination's gate learns from it; of a lease that it does not
+ * How leases end. Each is to be reported once, so that the destination's gate learns from it; of a lease that it does not
  * know (from before a restart) nothing is learnt.
  */
 /* The store has recorded that it is done. */
@@ -276,7 +276,7 @@ struct engine_figures {
     int64_t alerts, alerts_unacked; /* that stand now, and those of them that nobody has acknowledged */
     instant ran_at; /* when engine_run last ended */
 };
-/* Somebody met a page of the store that cannot be read: people are told of it. */
+/* Somebody met a page of the store that cannot be read: people hear of it. */
 void engine_store_damaged(struct engine *engine, const struct error *err);
 struct engine_figures engine_figures(const struct engine *engine);
 

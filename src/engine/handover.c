@@ -12,12 +12,12 @@
 
 static void answer(struct saved_wait **wait, const struct error *error)
 {
-    struct saved_wait *told = *wait;
+    struct saved_wait *first = *wait;
     *wait = NULL;
-    if (!told)
+    if (!first)
         return;
-    told->error = *error;
-    told->done(told); /* perhaps it is gone now */
+    first->error = *error;
+    first->done(first); /* perhaps it is gone now */
 }
 
 /* ---- gaining ---- */
@@ -71,7 +71,7 @@ static void dest_loaded(struct question *question)
         dest->own.stage = OWN_UNREAD;
         load_failed(engine, dest, &error);
     } else {
-        lanes_ask_missed(engine); /* what was told of its lanes meanwhile */
+        lanes_ask_missed(engine); /* what was reported of its lanes meanwhile */
         left_behind_gained(engine, dest, engine->shared ? claimed_by_others(restored) : 0);
         engine->recovery.ripe_at = engine_now(engine); /* those who had it may have left attempts behind */
         answer(&dest->own.wait, &(struct error){ .status = STATUS_OK });

@@ -37,8 +37,8 @@ struct engine_alerts {
     instant at;
     struct saved_trim trim;
     struct lanes_walk walk;
-    int64_t expired_unreported; /* jobs that expired, of which no alert has told yet */
-    struct error damage;    /* of the store, of which no alert has told yet; STATUS_OK: none */
+    int64_t expired_unreported; /* jobs that expired, which no alert has reported yet */
+    struct error damage;    /* of the store, which no alert has reported yet; STATUS_OK: none */
 };
 
 struct engine {

@@ -234,7 +234,7 @@ struct decided {
     struct decided *next;
 };
 
-/* NULL: no memory, or there are too many to be told singly. */
+/* NULL: no memory, or there are too many to be reported singly. */
 static struct measures *measures_of(struct engine *engine, struct slice policy)
 {
     struct dest *dest = dest_find(engine, policy);

@@ -17,7 +17,7 @@
 #include "engine/engine.h"
 
 enum {
-    MEASURED_ATTEMPTS_MAX = 20, /* attempts told apart by their number */
+    MEASURED_ATTEMPTS_MAX = 20, /* attempts distinguished by their number */
     MEASURED_POLICIES_MAX = 32, /* presets that decisions are asked of */
     MEASURED_CODES_MAX = 30,    /* codes of a destination */
     MEASURED_CODE_BYTES_MAX = 64,
@@ -50,7 +50,7 @@ struct tenant_measure {
     int64_t processed, dead;
 };
 
-/* What is told once a minute. */
+/* What is reported once a minute. */
 struct minute_measure {
     instant since;
     int64_t sent, succeeded, failed;

@@ -12,11 +12,11 @@ enum {
     BATCHES_OUT_MAX = 2,    /* one being made durable, one waiting: the writer need not wait for the engine */
     OUTGOING_BYTES_MAX = 64 << 20,
     OUTGOING_OPS_FIRST = 8,
-    GATHER_MS = 2,   /* that a batch nobody waits for is kept open, */
+    GATHER_MS = 2,   /* that a batch nobody waits for stays open, */
     GATHER_OPS = 64, /* unless it has so many */
 };
 
-/* Who is told what became of an operation. */
+/* Who hears what became of an operation. */
 struct asker {
     op_done *done; /* NULL: nobody */
     void *context;
@@ -149,7 +149,7 @@ struct batch_memory *batch_memory_hold(const struct op_result *result)
     if (!*result->memory) {
         *result->memory = calloc(1, sizeof **result->memory);
         if (*result->memory)
-            **result->memory = (struct batch_memory){ .batch = result->batch, .users = 1 }; /* until all are told */
+            **result->memory = (struct batch_memory){ .batch = result->batch, .users = 1 }; /* until all have heard */
     }
     if (*result->memory)
         (*result->memory)->users++;

@@ -290,7 +290,7 @@ enum status restore_read(struct store_read *read, struct store_reader *reader, s
 
 /* ---- putting it in ---- */
 
-/* One that is known already was told of meanwhile, and is right. */
+/* One that is known already was reported meanwhile, and is right. */
 static enum status apply_lanes(struct engine *engine, const struct restored *restored)
 {
     for (size_t i = 0; i < restored->lane_count; i++) {

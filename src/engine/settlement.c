@@ -61,7 +61,7 @@ static bool looks(const struct settlement_input *input)
     return input->outage && outage_lasts(input->outage);
 }
 
-/* How many in a row before this one were refused, or else were told to wait. */
+/* How many in a row before this one were refused, or else were asked to wait. */
 static int64_t in_a_row(const struct job *job, bool refused)
 {
     bool was_refused = job->last_class == OUTCOME_BLOCKED;
@@ -152,7 +152,7 @@ static struct decision decide_send(const struct settlement_input *input)
         return decide_as(input, OUTCOME_WAIT);
     bool own = looks(input) || (input->served && decision.outcome == OUTCOME_WAIT);
     if (!spared && own && decision.verdict == VERDICT_HOLD)
-        return decide_as(input, OUTCOME_TRANSIENT); /* others go well: it is the job that is told to wait */
+        return decide_as(input, OUTCOME_TRANSIENT); /* others go well: it is the job that is asked to wait */
     if (decision.verdict == VERDICT_POLL && !input->destination->poll.url)
         return final_decision(input, VERDICT_COMPLETE, OUTCOME_ACCEPTED); /* nobody to ask: acceptance is all there is */
     return decision;
@@ -288,7 +288,7 @@ static bool has_failed(const struct settlement_input *input, const struct decisi
     return input->answer->attempted && unclear && decision->verdict != VERDICT_COMPLETE && decision->verdict != VERDICT_POLL;
 }
 
-/* Questions asked in this step; of sends, those in a row that were refused, or told to wait, and spent nothing. */
+/* Questions asked in this step; of sends, those in a row that were refused, or asked to wait, and spent nothing. */
 static int64_t step_count_of(const struct settlement_input *input, const struct decision *decision, enum job_step step)
 {
     const struct job *job = input->job;

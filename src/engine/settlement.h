@@ -2,7 +2,7 @@
  * settlement.h - from what an attempt saw to the operation that records it.
  *
  * Pure: the engine, the pull workers' API and the recovery after a crash all settle through
- * here, so that a job's life is told by one piece of code.
+ * here, so that a job's life is written by one piece of code.
  */
 #ifndef ENGINE_SETTLEMENT_H
 #define ENGINE_SETTLEMENT_H
@@ -21,7 +21,7 @@ struct settlement_input {
     const struct outage *outage; /* that the send was to look at: what a failure costs is said there; NULL: none */
     int64_t held_ms;      /* of the time since the job's first attempt that was an outage's: it is no delay of the job's */
     bool spared;          /* a failure that may pass is not the job's: it is held, and no try is spent */
-    bool served;          /* others were, since the job was last told to wait: then that is about the job */
+    bool served;          /* others were, since the job was last asked to wait: then that is about the job */
     double backoff_factor; /* of the waits, before the policy's bounds; 0: they do not adapt */
 };
 

@@ -44,7 +44,7 @@ struct camunda {
     struct camunda_settings settings;
     struct worker *workers;
     size_t count;
-    struct camunda *previous; /* of before a reload, told to stop; NULL: none, or it has ended */
+    struct camunda *previous; /* of before a reload, asked to stop; NULL: none, or it has ended */
 };
 
 /* What one job is answered with. */

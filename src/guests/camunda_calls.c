@@ -5,7 +5,7 @@
 
 /* S0-118, S1-087: what is asked for, and what comes back. */
 static const char *const asked[] = { "claimId", "submissionError", "retryCount" };
-static const char *const told[] = {
+static const char *const answered[] = {
     "shouldRetry",   "retryCount",  "maxRetries",          "backoffMinutes", "backoffMs",
     "nextRetryTime", "retryReason", "errorClassification", "errorCode",      "originalError"
 };
@@ -142,12 +142,12 @@ static const char *type_of(const json_t *value)
 static json_t *variables_of(const struct camunda_config *camunda, const json_t *decision)
 {
     json_t *variables = json_object();
-    for (size_t i = 0; i < COUNT_OF(told); i++) {
-        json_t *value = json_object_get(decision, told[i]);
+    for (size_t i = 0; i < COUNT_OF(answered); i++) {
+        json_t *value = json_object_get(decision, answered[i]);
         if (value && camunda->engine == 8)
-            json_object_set(variables, told[i], value);
+            json_object_set(variables, answered[i], value);
         else if (value)
-            json_object_set_new(variables, told[i], json_pack("{s:O, s:s}", "value", value, "type", type_of(value)));
+            json_object_set_new(variables, answered[i], json_pack("{s:O, s:s}", "value", value, "type", type_of(value)));
     }
     return variables;
 }

@@ -1,5 +1,5 @@
 /*
- * wire.h - some requests at once, in a thread that waits for them and can be told to stop.
+ * wire.h - some requests at once, in a thread that waits for them and can be asked to stop.
  */
 #ifndef GUESTS_WIRE_H
 #define GUESTS_WIRE_H
@@ -34,7 +34,7 @@ void wire_free(struct wire *wire); /* accepts NULL */
 
 /* Returns when all have ended, each after `timeout_ms` at the latest, or wire_stop was called. */
 void wire_run(struct wire *wire, struct exchange *exchanges, size_t count, int64_t timeout_ms);
-/* Sleeps; false: it was told to stop. */
+/* Sleeps; false: it was asked to stop. */
 bool wire_sleep(struct wire *wire, int64_t ms);
 
 /* From any thread: what is under way ends, and everything after it at once. */

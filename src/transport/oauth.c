@@ -87,7 +87,7 @@ static void tokens_sweep(struct oauth *oauth)
 static void tell(struct oauth_token *token, const struct answer *failure)
 {
     struct oauth_wait *waiting = token->waiting, *wait;
-    token->waiting = NULL; /* who is told may wait again at once */
+    token->waiting = NULL; /* who hears of it may wait again at once */
     while ((wait = waiting)) {
         waiting = wait->next;
         wait->token = NULL;
@@ -250,7 +250,7 @@ static void set_options(struct oauth_token *token, const struct destination_conf
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, token);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, token);
-    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L); /* a kept one could lead to an address that nobody meant */
+    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L); /* an open one could lead to an address that nobody meant */
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)destination->connect_timeout_ms);
     int64_t timeout_ms = destination->timeout_ms < FETCH_MS_MAX ? destination->timeout_ms : FETCH_MS_MAX;
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);

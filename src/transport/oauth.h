@@ -1,8 +1,8 @@
 /*
  * oauth.h - access tokens by OAuth 2.0 client credentials (RFC 6749, 4.4), for transports over libcurl.
  *
- * A token is fetched when the first send needs it, kept until shortly before it expires, and fetched again when it was
- * refused. However many sends wait, one fetch is under way for a destination; a failed one is told to those who waited and
+ * A token is fetched when the first send needs it, used until shortly before it expires, and fetched again when it was
+ * refused. However many sends wait, one fetch is under way for a destination; those who waited hear of a failed one and
  * to nobody else.
  */
 #ifndef TRANSPORT_OAUTH_H

@@ -17,9 +17,9 @@ static void note_message(struct script *script, const struct send *send)
     json_decref(root);
 }
 
-int64_t alert_answers(struct world *world, const struct send *send, struct answer *answer)
+int64_t alert_answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct script *script = world->context;
+    struct script *script = stage->context;
     bool reported = slice_equal(send->job->tenant, NOTIFY_TENANT);
     const char *fails_with = reported ? script->webhook_fails ? "http:503" : NULL : script->fails_with;
     answer->outcome = fails_with ? OUTCOME_NONE : OUTCOME_DELIVERED;
@@ -39,36 +39,36 @@ void alert_messages_check(const struct script *script, const char *const *expect
               what, i, i < script->count ? script->messages[i] : "none", i < count ? expected[i] : "none");
 }
 
-size_t alert_notes(struct world *world, struct slice space, struct slice *ret_first, struct arena *memory)
+size_t alert_notes(struct stage *stage, struct slice space, struct slice *ret_first, struct arena *memory)
 {
     struct saved *saved;
     struct error error;
     size_t count;
     *memory = (struct arena){ 0 };
-    assert_int_equal(world->reader->ops->reader_saved_list(world->reader, space, SLICE(""), STORE_PAGE_MAX, memory, &saved, &count, &error),
+    assert_int_equal(stage->reader->ops->reader_saved_list(stage->reader, space, SLICE(""), STORE_PAGE_MAX, memory, &saved, &count, &error),
                      STATUS_OK);
     if (count > 0 && ret_first)
         *ret_first = saved[0].value;
     return count;
 }
 
-size_t alert_state(struct world *world)
+size_t alert_state(struct stage *stage)
 {
     struct arena memory;
-    size_t count = alert_notes(world, SPACE_ALERT, NULL, &memory);
+    size_t count = alert_notes(stage, SPACE_ALERT, NULL, &memory);
     arena_release(&memory);
     return count;
 }
 
-size_t alert_cleared(struct world *world)
+size_t alert_cleared(struct stage *stage)
 {
     struct arena memory;
-    size_t count = alert_notes(world, SPACE_ALERT_CLEARED, NULL, &memory);
+    size_t count = alert_notes(stage, SPACE_ALERT_CLEARED, NULL, &memory);
     arena_release(&memory);
     return count;
 }
 
-size_t alert_events(struct world *world, const char *note)
+size_t alert_events(struct stage *stage, const char *note)
 {
     struct arena memory = { 0 };
     struct event *list;
@@ -76,7 +76,7 @@ size_t alert_events(struct world *world, const char *note)
     size_t count, found = 0;
     int64_t after = 0;
     do {
-        assert_int_equal(world->reader->ops->reader_events(world->reader, after, STORE_PAGE_MAX, &memory, &list, &count, &error), STATUS_OK);
+        assert_int_equal(stage->reader->ops->reader_events(stage->reader, after, STORE_PAGE_MAX, &memory, &list, &count, &error), STATUS_OK);
         for (size_t i = 0; i < count; i++) {
             found += list[i].type == EVENT_TYPE_NOTE && slice_search(list[i].data, slice_from(note)) < list[i].data.len;
             after = list[i].number;
@@ -86,10 +86,10 @@ size_t alert_events(struct world *world, const char *note)
     return found;
 }
 
-void alert_jobs_add(struct world *world, const char *destination, const char *tenant, int count)
+void alert_jobs_add(struct stage *stage, const char *destination, const char *tenant, int count)
 {
     for (int i = 0; i < count; i++)
-        world_add(world, destination, tenant, NULL, "x");
+        stage_add(stage, destination, tenant, NULL, "x");
 }
 
 void status_ok(enum status status)

@@ -1,5 +1,5 @@
 /*
- * alert_script.h - a world whose destinations fail as told, and what whoever is told of alerts has got.
+ * alert_script.h - a stage whose destinations fail as told, and what whoever is told of alerts has got.
  */
 #ifndef SUPPORT_ALERT_SCRIPT_H
 #define SUPPORT_ALERT_SCRIPT_H
@@ -7,7 +7,7 @@
 #include "engine/alerts/alerts.h"
 #include "engine/alerts/notify.h"
 #include "support/check.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z */
 
@@ -25,18 +25,18 @@ struct script {
     size_t count;
 };
 
-/* For world.answer: destinations fail with script->fails_with, and what is told is noted. */
-int64_t alert_answers(struct world *world, const struct send *send, struct answer *answer);
+/* For stage.answer: destinations fail with script->fails_with, and what is told is noted. */
+int64_t alert_answers(struct stage *stage, const struct send *send, struct answer *answer);
 /* Exactly these, in this order. */
 void alert_messages_check(const struct script *script, const char *const *expected, size_t count, const char *what);
 /* How many notes a space has; the newest goes to *ret_first, which lives in `memory`. */
-size_t alert_notes(struct world *world, struct slice space, struct slice *ret_first, struct arena *memory);
+size_t alert_notes(struct stage *stage, struct slice space, struct slice *ret_first, struct arena *memory);
 /* How many alerts stand, and how many are over and still kept. */
-size_t alert_state(struct world *world);
-size_t alert_cleared(struct world *world);
+size_t alert_state(struct stage *stage);
+size_t alert_cleared(struct stage *stage);
 /* How many events of the trail have that text. */
-size_t alert_events(struct world *world, const char *note);
-void alert_jobs_add(struct world *world, const char *destination, const char *tenant, int count);
+size_t alert_events(struct stage *stage, const char *note);
+void alert_jobs_add(struct stage *stage, const char *destination, const char *tenant, int count);
 void status_ok(enum status status);
 
 #define CHECK_MESSAGES(script, what, ...)                                                                                     \

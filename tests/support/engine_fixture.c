@@ -4,34 +4,34 @@
 
 #include <string.h>
 
-struct destination_status status_of(const struct world *world)
+struct destination_status status_of(const struct stage *stage)
 {
-    return engine_destination(world->engine, SLICE("d"));
+    return engine_destination(stage->engine, SLICE("d"));
 }
 
-void add_jobs(struct world *world, int count)
+void add_jobs(struct stage *stage, int count)
 {
     for (int i = 0; i < count; i++)
-        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
+        stage_add(stage, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
 }
 
-size_t sends_under_way(const struct world *world)
+size_t sends_under_way(const struct stage *stage)
 {
     size_t count = 0;
-    for (const struct world_send *send = world->sends; send; send = send->next)
+    for (const struct stage_send *send = stage->sends; send; send = send->next)
         count++;
     return count;
 }
 
-int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+int64_t delivers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_DELIVERED;
     return 20;
 }
 
-void events_each(struct world *world, void (*see)(void *context, const struct event *event), void *context)
+void events_each(struct stage *stage, void (*see)(void *context, const struct event *event), void *context)
 {
     int64_t after = 0;
     size_t count;
@@ -39,7 +39,7 @@ void events_each(struct world *world, void (*see)(void *context, const struct ev
         struct arena memory = { 0 };
         struct event *events;
         struct error error;
-        assert_int_equal(world->reader->ops->reader_events(world->reader, after, STORE_PAGE_MAX, &memory, &events, &count,
+        assert_int_equal(stage->reader->ops->reader_events(stage->reader, after, STORE_PAGE_MAX, &memory, &events, &count,
                                                            &error),
                          STATUS_OK);
         for (size_t i = 0; i < count; i++) {
@@ -63,10 +63,10 @@ static void see_text(void *context, const struct event *event)
                       memmem(event->data.data, event->data.len, telling->wanted, strlen(telling->wanted));
 }
 
-int told_text(struct world *world, const char *text)
+int told_text(struct stage *stage, const char *text)
 {
     struct telling telling = { .wanted = text };
-    events_each(world, see_text, &telling);
+    events_each(stage, see_text, &telling);
     return telling.count;
 }
 
@@ -88,9 +88,9 @@ static void see_change(void *context, const struct event *event)
     json_decref(data);
 }
 
-int reported(struct world *world, const char *change, json_t **ret_last)
+int reported(struct stage *stage, const char *change, json_t **ret_last)
 {
     struct telling telling = { .wanted = change, .ret_last = ret_last };
-    events_each(world, see_change, &telling);
+    events_each(stage, see_change, &telling);
     return telling.count;
 }

@@ -9,44 +9,44 @@
 static void contingency_is_told_twice(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 1m }"), began);
-    world_run_for(&world, MINUTE_MS);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error));
-    world_run_for(&world, MINUTE_MS);
+    stage_begin(&stage, TO(", contingency: { ramp: [5], stable: 1m, check: 1m }"), began);
+    stage_run_for(&stage, MINUTE_MS);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error));
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "began", "raised contingency d -");
-    assert_int_equal(alert_state(&world), 1);
-    status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
-    world_run_for(&world, 5 * MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 1);
+    status_ok(engine_leave_contingency(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, 5 * MINUTE_MS);
     CHECK_MESSAGES(&script, "over", "raised contingency d -", "cleared contingency d -");
-    assert_int_equal(alert_state(&world), 0);
-    assert_int_equal(alert_cleared(&world), 1);
-    assert_int_equal(alert_events(&world, "alert_raised"), 1);
-    assert_int_equal(alert_events(&world, "alert_cleared"), 1);
-    world_end(&world);
+    assert_int_equal(alert_state(&stage), 0);
+    assert_int_equal(alert_cleared(&stage), 1);
+    assert_int_equal(alert_events(&stage, "alert_raised"), 1);
+    assert_int_equal(alert_events(&stage, "alert_cleared"), 1);
+    stage_end(&stage);
 }
 
 /* S3-066: after half an hour it is down, until it is back. */
 static void a_long_outage_is_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m }"), began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-    world_run_for(&world, 29 * MINUTE_MS);
+    stage_begin(&stage, TO(", contingency: { ramp: [5], stable: 1m }"), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+    stage_run_for(&stage, 29 * MINUTE_MS);
     CHECK_MESSAGES(&script, "not yet", "raised contingency d -");
-    world_crash(&world); /* the time counts on */
-    world_run_for(&world, 2 * MINUTE_MS);
+    stage_crash(&stage); /* the time counts on */
+    stage_run_for(&stage, 2 * MINUTE_MS);
     CHECK_MESSAGES(&script, "down", "raised contingency d -", "raised down d -");
-    status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
-    world_run_for(&world, 5 * MINUTE_MS);
-    assert_int_equal(alert_state(&world), 0);
+    status_ok(engine_leave_contingency(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, 5 * MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 0);
     assert_int_equal(script.count, 4);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A planned absence is told, but is no long outage: that is counted from when it should be over. */
@@ -56,22 +56,22 @@ static void a_window_is_no_long_outage(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct script script = { 0 };
-        struct world world = { .destination = alert_answers, .context = &script };
-        world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:30'] }"), began);
-        world_run_for(&world, 30 * MINUTE_MS); /* until 11:10 */
+        struct stage stage = { .destination = alert_answers, .context = &script };
+        stage_begin(&stage, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:30'] }"), began);
+        stage_run_for(&stage, 30 * MINUTE_MS); /* until 11:10 */
         script.fails_with = cases[i].fails_with;
-        alert_jobs_add(&world, "d", "A", cases[i].jobs ? 5 : 0);
-        world_run_for(&world, 75 * MINUTE_MS); /* until 12:25 */
+        alert_jobs_add(&stage, "d", "A", cases[i].jobs ? 5 : 0);
+        stage_run_for(&stage, 75 * MINUTE_MS); /* until 12:25 */
         CHECK_MESSAGES(&script, "in the window", "raised contingency d -");
-        world_run_for(&world, 34 * MINUTE_MS); /* until 12:59 */
+        stage_run_for(&stage, 34 * MINUTE_MS); /* until 12:59 */
         if (cases[i].fails_with) {
             CHECK_MESSAGES(&script, "it should be over", "raised contingency d -");
-            world_run_for(&world, 2 * MINUTE_MS);
+            stage_run_for(&stage, 2 * MINUTE_MS);
             CHECK_MESSAGES(&script, "it is not", "raised contingency d -", "raised down d -");
         } else {
             CHECK_MESSAGES(&script, "over", "raised contingency d -", "cleared contingency d -");
         }
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -79,95 +79,95 @@ static void a_window_is_no_long_outage(void **state)
 static void an_open_breaker_is_told(void **state)
 {
     struct script script = { .fails_with = "http:503" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     (void)state;
-    world_begin(&world, TO(", breaker: { min_calls: 10, open: 30s }, contingency: { enabled: false }"
+    stage_begin(&stage, TO(", breaker: { min_calls: 10, open: 30s }, contingency: { enabled: false }"
                            ", retry: { base: 10s, floor: 1s, cap: 10s, max_retries: 100 }"), began);
-    alert_jobs_add(&world, "d", "A", 50);
-    world_run_for(&world, 9 * MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 50);
+    stage_run_for(&stage, 9 * MINUTE_MS);
     assert_int_equal(script.count, 0);
-    world_run_for(&world, 3 * MINUTE_MS);
+    stage_run_for(&stage, 3 * MINUTE_MS);
     CHECK_MESSAGES(&script, "open", "raised breaker_open d -");
     script.fails_with = NULL;
-    world_run_for(&world, 15 * MINUTE_MS);
+    stage_run_for(&stage, 15 * MINUTE_MS);
     CHECK_MESSAGES(&script, "closed", "raised breaker_open d -", "cleared breaker_open d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* S3-064: 100 may wait. */
 static void a_long_queue_is_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", alerts: { pending: 100 }"), began);
-    status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
-    alert_jobs_add(&world, "d", "A", 60);
-    alert_jobs_add(&world, "d", "B", 40);
-    world_run_for(&world, MINUTE_MS);
+    stage_begin(&stage, TO(", alerts: { pending: 100 }"), began);
+    status_ok(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error));
+    alert_jobs_add(&stage, "d", "A", 60);
+    alert_jobs_add(&stage, "d", "B", 40);
+    stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(script.count, 0);
-    alert_jobs_add(&world, "d", "B", 1);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "B", 1);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "over", "raised pending d -");
-    world_restart(&world);
-    world_run_for(&world, 10 * MINUTE_MS);
-    world_crash(&world);
-    world_run_for(&world, 10 * MINUTE_MS);
+    stage_restart(&stage);
+    stage_run_for(&stage, 10 * MINUTE_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, 10 * MINUTE_MS);
     CHECK_MESSAGES(&script, "told once, whatever restarts", "raised pending d -");
-    status_ok(engine_resume(world.engine, SLICE("d"), &error));
-    world_run_for(&world, 10 * MINUTE_MS);
+    status_ok(engine_resume(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, 10 * MINUTE_MS);
     CHECK_MESSAGES(&script, "done", "raised pending d -", "cleared pending d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* S4-034 */
 static void growth_is_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", alerts: { growth: 2 }"), began);
-    status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
-    alert_jobs_add(&world, "d", "A", 150);
-    world_run_for(&world, 15 * MINUTE_MS);
+    stage_begin(&stage, TO(", alerts: { growth: 2 }"), began);
+    status_ok(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error));
+    alert_jobs_add(&stage, "d", "A", 150);
+    stage_run_for(&stage, 15 * MINUTE_MS);
     assert_int_equal(script.count, 0);
-    alert_jobs_add(&world, "d", "A", 151);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 151);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "twice as many", "raised growth d -");
-    world_run_for(&world, 15 * MINUTE_MS); /* it grows no more */
+    stage_run_for(&stage, 15 * MINUTE_MS); /* it grows no more */
     CHECK_MESSAGES(&script, "usual by now", "raised growth d -", "cleared growth d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* S4-035, C-73: not while an outage or a pause holds them, and not forgotten by a crash. */
 static void old_jobs_are_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", alerts: { age: 15m }, rate: { total: 1/m }"), began);
-    alert_jobs_add(&world, "d", "A", 100);
-    world_run_for(&world, 10 * MINUTE_MS);
-    world_crash(&world);
-    world_run_for(&world, 4 * MINUTE_MS);
+    stage_begin(&stage, TO(", alerts: { age: 15m }, rate: { total: 1/m }"), began);
+    alert_jobs_add(&stage, "d", "A", 100);
+    stage_run_for(&stage, 10 * MINUTE_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, 4 * MINUTE_MS);
     assert_int_equal(script.count, 0);
-    world_run_for(&world, 2 * MINUTE_MS);
+    stage_run_for(&stage, 2 * MINUTE_MS);
     CHECK_MESSAGES(&script, "fifteen minutes", "raised age d -");
-    world_run_for(&world, 3 * HOUR_MS);
+    stage_run_for(&stage, 3 * HOUR_MS);
     CHECK_MESSAGES(&script, "all done", "raised age d -", "cleared age d -");
-    status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
-    alert_jobs_add(&world, "d", "A", 10);
-    world_run_for(&world, HOUR_MS);
+    status_ok(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error));
+    alert_jobs_add(&stage, "d", "A", 10);
+    stage_run_for(&stage, HOUR_MS);
     assert_int_equal(script.count, 2);
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static int64_t goes_without(struct world *world, const struct send *send, struct answer *answer)
+static int64_t goes_without(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    int64_t took = alert_answers(world, send, answer);
+    int64_t took = alert_answers(stage, send, answer);
     if (slice_equal(send->job->destination, SLICE("d")))
         answer->left_out = SLICE("Authorization");
     return took;
@@ -177,18 +177,18 @@ static int64_t goes_without(struct world *world, const struct send *send, struct
 static void jobs_without_a_header_are_counted(void **state)
 {
     struct script script = { .fails_with = NULL };
-    struct world world = { .destination = goes_without, .context = &script };
+    struct stage stage = { .destination = goes_without, .context = &script };
     (void)state;
-    world_begin(&world, TO(QUICK), began);
-    alert_jobs_add(&world, "d", "A", 5);
-    world_run_for(&world, 2 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 5);
+    stage_begin(&stage, TO(QUICK), began);
+    alert_jobs_add(&stage, "d", "A", 5);
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 5);
     assert_int_equal(script.count, 1);
     assert_string_equal(script.messages[0], "raised headers_left_out d -");
-    world_run_for(&world, 20 * MINUTE_MS);
+    stage_run_for(&stage, 20 * MINUTE_MS);
     assert_int_equal(script.count, 2);
     assert_string_equal(script.messages[1], "cleared headers_left_out d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* S3-065: told with the first job, then the count, and there until somebody acknowledges it. */
@@ -203,29 +203,29 @@ static void jobs_that_die_are_counted(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct script script = { .fails_with = rows[i].code };
-        struct world world = { .destination = alert_answers, .context = &script };
+        struct stage stage = { .destination = alert_answers, .context = &script };
         char text[64];
         struct arena memory;
         struct slice record;
-        world_begin(&world, TO(QUICK ", alerts: { dead: 0 }"), began);
-        world_add(&world, "d", "A", "first", "x");
-        world_run_for(&world, 2 * MINUTE_MS);
+        stage_begin(&stage, TO(QUICK ", alerts: { dead: 0 }"), began);
+        stage_add(&stage, "d", "A", "first", "x");
+        stage_run_for(&stage, 2 * MINUTE_MS);
         check(script.count == 1, "%s: %zu messages", rows[i].name, script.count);
-        alert_jobs_add(&world, "d", "A", 3000);
-        world_run_for(&world, 10 * MINUTE_MS);
-        assert_int_equal(world_counts(&world, "d").dead, 3001);
+        alert_jobs_add(&stage, "d", "A", 3000);
+        stage_run_for(&stage, 10 * MINUTE_MS);
+        assert_int_equal(stage_counts(&stage, "d").dead, 3001);
         check(script.count >= 2 && script.count <= 4, "%s: %zu messages of 3001 jobs", rows[i].name, script.count);
         for (size_t j = 0; j < script.count; j++) {
             snprintf(text, sizeof text, "%s %s d -", j == 0 ? "raised" : "grown", rows[i].alert);
             assert_string_equal(script.messages[j], text);
         }
         size_t reported = script.count;
-        world_run_for(&world, 3 * HOUR_MS);
+        stage_run_for(&stage, 3 * HOUR_MS);
         assert_int_equal(script.count, reported);
-        assert_int_equal(alert_notes(&world, SPACE_ALERT, &record, &memory), 1);
+        assert_int_equal(alert_notes(&stage, SPACE_ALERT, &record, &memory), 1);
         assert_true(slice_search(record, SLICE("\"count\":3001")) < record.len);
         arena_release(&memory);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -233,48 +233,48 @@ static void jobs_that_die_are_counted(void **state)
 static void dead_letters_are_told(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     (void)state;
-    world_begin(&world, "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [warning] }]\n"
+    stage_begin(&stage, "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [warning] }]\n"
                         "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" QUICK
                         ", alerts: { dead: 100, dead_per_tenant: 50, dead_rate: 0.02 } } }\n", began);
-    alert_jobs_add(&world, "d", "A", 50);
-    alert_jobs_add(&world, "d", "B", 49);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 50);
+    alert_jobs_add(&stage, "d", "B", 49);
+    stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(script.count, 0);
-    alert_jobs_add(&world, "d", "A", 1);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 1);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "51 of A, 100 in all", "raised dead_per_tenant d A", "raised dead_rate d -");
-    alert_jobs_add(&world, "d", "C", 1);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "C", 1);
+    stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(script.count, 3);
     assert_string_equal(script.messages[2], "raised dead d -");
-    world_crash(&world); /* the hour's figures are gone: no reason to say that it is well */
-    world_run_for(&world, 50 * MINUTE_MS);
+    stage_crash(&stage); /* the hour's figures are gone: no reason to say that it is well */
+    stage_run_for(&stage, 50 * MINUTE_MS);
     assert_int_equal(script.count, 3);
     script.fails_with = NULL;
-    alert_jobs_add(&world, "d", "A", 500);
-    world_run_for(&world, 5 * MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 500);
+    stage_run_for(&stage, 5 * MINUTE_MS);
     assert_int_equal(script.count, 4);
     assert_string_equal(script.messages[3], "cleared dead_rate d -");
-    assert_int_equal(alert_state(&world), 3); /* permanent_error, dead, and of A */
-    world_end(&world);
+    assert_int_equal(alert_state(&stage), 3); /* permanent_error, dead, and of A */
+    stage_end(&stage);
 }
 
 /* S2-046: the company itself hears of its own, and of nobody else's. */
 static void a_tenant_hears_of_its_own(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     (void)state;
-    world_begin(&world, "notify: [{ name: b, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [all], tenants: [B] }]\n"
+    stage_begin(&stage, "notify: [{ name: b, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [all], tenants: [B] }]\n"
                         "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" QUICK
                         ", alerts: { dead_per_tenant: 5 } } }\n", began);
-    alert_jobs_add(&world, "d", "A", 6);
-    alert_jobs_add(&world, "d", "B", 6);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 6);
+    alert_jobs_add(&stage, "d", "B", 6);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "of B", "raised dead_per_tenant d B");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Credentials are refused: of the destination, or of one tenant. A pause by hand is no alert. */
@@ -290,97 +290,97 @@ static void blocks_are_told(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct script script = { .fails_with = "http:401" };
-        struct world world = { .destination = alert_answers, .context = &script };
+        struct stage stage = { .destination = alert_answers, .context = &script };
         struct error error;
-        world_begin(&world, rows[i].yaml, began);
-        alert_jobs_add(&world, "d", "A", 3);
-        world_run_for(&world, MINUTE_MS);
-        world_crash(&world);
-        world_run_for(&world, MINUTE_MS);
+        stage_begin(&stage, rows[i].yaml, began);
+        alert_jobs_add(&stage, "d", "A", 3);
+        stage_run_for(&stage, MINUTE_MS);
+        stage_crash(&stage);
+        stage_run_for(&stage, MINUTE_MS);
         check(script.count == 1 && strcmp(script.messages[0], rows[i].raised) == 0, "row %zu: %zu, %s", i, script.count, script.messages[0]);
         script.fails_with = NULL;
-        status_ok(engine_resume(world.engine, SLICE("d"), &error));
-        status_ok(world_resume_tenant(&world, SLICE("d"), SLICE("A"), &error));
-        world_run_for(&world, MINUTE_MS);
+        status_ok(engine_resume(stage.engine, SLICE("d"), &error));
+        status_ok(stage_resume_tenant(&stage, SLICE("d"), SLICE("A"), &error));
+        stage_run_for(&stage, MINUTE_MS);
         check(script.count == 2 && strcmp(script.messages[1], rows[i].cleared) == 0, "row %zu: %zu, %s", i, script.count, script.messages[1]);
-        status_ok(engine_pause(world.engine, SLICE("d"), SLICE("by hand"), &error));
-        world_run_for(&world, MINUTE_MS);
+        status_ok(engine_pause(stage.engine, SLICE("d"), SLICE("by hand"), &error));
+        stage_run_for(&stage, MINUTE_MS);
         assert_int_equal(script.count, 2);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
 static void a_full_dead_letter_store_is_told(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     (void)state;
-    world_begin(&world, "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [dead_full] }]\n"
+    stage_begin(&stage, "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [dead_full] }]\n"
                         "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" QUICK
                         ", dead: { max: 3 } } }\n", began);
     for (int i = 0; i < 3; i++) {
         char id[8];
         snprintf(id, sizeof id, "j%d", i);
-        world_add(&world, "d", "A", id, "x");
+        stage_add(&stage, "d", "A", id, "x");
     }
-    world_run_for(&world, MINUTE_MS);
-    world_crash(&world);
-    world_run_for(&world, MINUTE_MS);
+    stage_run_for(&stage, MINUTE_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "full", "raised dead_full d -");
-    world_apply(&world, &(struct store_op){ .kind = OP_PURGE, .job = { .tenant = SLICE("A"), .id = SLICE("j0") } });
-    world_run_for(&world, MINUTE_MS);
+    stage_apply(&stage, &(struct store_op){ .kind = OP_PURGE, .job = { .tenant = SLICE("A"), .id = SLICE("j0") } });
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "fits", "raised dead_full d -", "cleared dead_full d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Of the daemon: jobs that grow too old while nobody sends them. */
 static void expired_jobs_are_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", job_ttl: 1h"), began);
-    status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
-    alert_jobs_add(&world, "d", "A", 7);
-    world_run_for(&world, 70 * MINUTE_MS);
+    stage_begin(&stage, TO(", job_ttl: 1h"), began);
+    status_ok(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error));
+    alert_jobs_add(&stage, "d", "A", 7);
+    stage_run_for(&stage, 70 * MINUTE_MS);
     CHECK_MESSAGES(&script, "expired", "raised expired - -", "raised dead_letters d -"); /* and where they are */
-    world_run_for(&world, DAY_MS);
+    stage_run_for(&stage, DAY_MS);
     assert_int_equal(script.count, 2);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* S2-077, S2-078, S2-079, C-48: by the limit of jobs that wait; who is told is told although the store is full. */
 static void a_store_that_fills_is_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, "limits: { pending: 100 }\n" TO(""), began);
-    status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
-    alert_jobs_add(&world, "d", "A", 80);
-    world_run_for(&world, MINUTE_MS);
+    stage_begin(&stage, "limits: { pending: 100 }\n" TO(""), began);
+    status_ok(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error));
+    alert_jobs_add(&stage, "d", "A", 80);
+    stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(script.count, 0);
-    alert_jobs_add(&world, "d", "A", 1);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 1);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "80%", "raised store_filling - -");
-    alert_jobs_add(&world, "d", "A", 10);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 10);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "90%", "raised store_filling - -", "raised store_nearly_full - -");
-    alert_jobs_add(&world, "d", "A", 9);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "A", 9);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "full", "raised store_filling - -", "raised store_nearly_full - -", "raised store_refusing - -");
     struct arena memory;
     struct slice newest;
-    assert_int_equal(alert_notes(&world, SPACE_ALERT, &newest, &memory), 3);
+    assert_int_equal(alert_notes(&stage, SPACE_ALERT, &newest, &memory), 3);
     check(slice_search(newest, SLICE("(100 jobs wait, limits.pending is 100")) < newest.len, "%.*s", SLICE_ARG(newest));
     arena_release(&memory);
-    status_ok(engine_resume(world.engine, SLICE("d"), &error));
-    world_run_for(&world, 5 * MINUTE_MS);
+    status_ok(engine_resume(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, 5 * MINUTE_MS);
     assert_int_equal(script.count, 6);
-    assert_int_equal(alert_state(&world), 0);
-    world_end(&world);
+    assert_int_equal(alert_state(&stage), 0);
+    stage_end(&stage);
 }
 
 /* Of what one jump passes only the highest is told; what grows beyond it is told, and what it falls back to. */
@@ -396,25 +396,25 @@ static void a_jump_is_told_once(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct script script = { 0 };
-        struct world world = { .destination = alert_answers, .context = &script };
+        struct stage stage = { .destination = alert_answers, .context = &script };
         struct error error;
-        world_begin(&world, "limits: { pending: 100 }\n" TO(" }, e: { preset: http, url: 'http://127.0.0.1:3/', allow_private: true"), began);
-        status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
-        status_ok(engine_pause(world.engine, SLICE("e"), SLICE(""), &error));
-        alert_jobs_add(&world, "e", "A", cases[i].done);
-        alert_jobs_add(&world, "d", "A", cases[i].at_first - cases[i].done);
-        world_run_for(&world, MINUTE_MS);
+        stage_begin(&stage, "limits: { pending: 100 }\n" TO(" }, e: { preset: http, url: 'http://127.0.0.1:3/', allow_private: true"), began);
+        status_ok(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error));
+        status_ok(engine_pause(stage.engine, SLICE("e"), SLICE(""), &error));
+        alert_jobs_add(&stage, "e", "A", cases[i].done);
+        alert_jobs_add(&stage, "d", "A", cases[i].at_first - cases[i].done);
+        stage_run_for(&stage, MINUTE_MS);
         check(script.count == 1, "%s: %zu at first", cases[i].name, script.count);
-        alert_jobs_add(&world, "d", "A", cases[i].later);
-        status_ok(engine_resume(world.engine, SLICE("e"), &error));
-        world_run_for(&world, 3 * MINUTE_MS);
-        world_crash(&world); /* it is as quiet then */
-        world_run_for(&world, 3 * MINUTE_MS);
+        alert_jobs_add(&stage, "d", "A", cases[i].later);
+        status_ok(engine_resume(stage.engine, SLICE("e"), &error));
+        stage_run_for(&stage, 3 * MINUTE_MS);
+        stage_crash(&stage); /* it is as quiet then */
+        stage_run_for(&stage, 3 * MINUTE_MS);
         alert_messages_check(&script, cases[i].messages, cases[i].count, cases[i].name);
-        status_ok(engine_resume(world.engine, SLICE("d"), &error));
-        world_run_for(&world, 5 * MINUTE_MS);
-        check(script.count == 2 * cases[i].raised && alert_state(&world) == 0, "%s: %zu at last", cases[i].name, script.count);
-        world_end(&world);
+        status_ok(engine_resume(stage.engine, SLICE("d"), &error));
+        stage_run_for(&stage, 5 * MINUTE_MS);
+        check(script.count == 2 * cases[i].raised && alert_state(&stage) == 0, "%s: %zu at last", cases[i].name, script.count);
+        stage_end(&stage);
     }
 }
 

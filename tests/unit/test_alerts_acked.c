@@ -20,11 +20,11 @@ static void on_saved(struct saved_wait *wait)
 }
 
 /* The newest alert that stands; the caller lets it go. */
-static json_t *newest(struct world *world, struct slice space)
+static json_t *newest(struct stage *stage, struct slice space)
 {
     struct arena memory;
     struct slice record;
-    assert_true(alert_notes(world, space, &record, &memory) > 0);
+    assert_true(alert_notes(stage, space, &record, &memory) > 0);
     json_t *root = json_loadb(record.data, record.len, 0, NULL);
     arena_release(&memory);
     return root;
@@ -36,106 +36,106 @@ static const char *text_at(const json_t *root, const char *name)
     return text ? text : "";
 }
 
-static void acknowledge_newest(struct world *world, const char *note)
+static void acknowledge_newest(struct stage *stage, const char *note)
 {
     struct heard heard = { .wait = { .done = on_saved, .context = &heard } };
     struct error error;
-    json_t *alert = newest(world, SPACE_ALERT);
+    json_t *alert = newest(stage, SPACE_ALERT);
     const struct alert_ack ack = { .id = slice_from(text_at(alert, "id")), .by = SLICE("maria"), .note = slice_from(note) };
-    assert_int_equal(engine_ack_alert(world->engine, &ack, &heard.wait, &error), STATUS_OK);
-    world_run_for(world, SECOND_MS);
+    assert_int_equal(engine_ack_alert(stage->engine, &ack, &heard.wait, &error), STATUS_OK);
+    stage_run_for(stage, SECOND_MS);
     assert_true(heard.done);
     assert_int_equal(heard.status, STATUS_OK);
     json_decref(alert);
 }
 
-static struct engine_figures figures(const struct world *world)
+static struct engine_figures figures(const struct stage *stage)
 {
-    return engine_figures(world->engine);
+    return engine_figures(stage->engine);
 }
 
 /* Never "all well" with dead letters that nobody has acknowledged, for as long as they are there. */
 static void dead_letters_stand_until_acknowledged(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     (void)state;
-    world_begin(&world, TO(QUICK), began);
-    alert_jobs_add(&world, "d", "A", 46);
-    world_run_for(&world, 2 * DAY_MS);
-    assert_int_equal(alert_state(&world), 1);
-    assert_int_equal(figures(&world).alerts_unacked, 1);
-    world_crash(&world);
-    world_run_for(&world, DAY_MS);
-    assert_int_equal(alert_state(&world), 1);
-    acknowledge_newest(&world, "told billing");
-    assert_int_equal(alert_state(&world), 0);
-    assert_int_equal(figures(&world).alerts_unacked, 0);
+    stage_begin(&stage, TO(QUICK), began);
+    alert_jobs_add(&stage, "d", "A", 46);
+    stage_run_for(&stage, 2 * DAY_MS);
+    assert_int_equal(alert_state(&stage), 1);
+    assert_int_equal(figures(&stage).alerts_unacked, 1);
+    stage_crash(&stage);
+    stage_run_for(&stage, DAY_MS);
+    assert_int_equal(alert_state(&stage), 1);
+    acknowledge_newest(&stage, "told billing");
+    assert_int_equal(alert_state(&stage), 0);
+    assert_int_equal(figures(&stage).alerts_unacked, 0);
     CHECK_MESSAGES(&script, "acknowledged", "raised permanent_error d -", "cleared permanent_error d -");
-    json_t *over = newest(&world, SPACE_ALERT_CLEARED);
+    json_t *over = newest(&stage, SPACE_ALERT_CLEARED);
     assert_string_equal(text_at(over, "summary"),
                         "d: the run of permanent errors is acknowledged after 2d23h59m59s by maria; 46 jobs met a permanent error");
     assert_string_equal(text_at(json_object_get(over, "acknowledged"), "by"), "maria");
     assert_string_equal(text_at(json_object_get(over, "acknowledged"), "note"), "told billing");
     json_decref(over);
-    assert_int_equal(alert_events(&world, "alert_acknowledged"), 1);
-    assert_int_equal(alert_events(&world, "maria"), 1);
+    assert_int_equal(alert_events(&stage, "alert_acknowledged"), 1);
+    assert_int_equal(alert_events(&stage, "maria"), 1);
     for (int crashed = 0; crashed < 2; crashed++) { /* they are still there, and known */
-        world_run_for(&world, 5 * MINUTE_MS);
-        assert_int_equal(world_counts(&world, "d").dead, 46);
-        assert_int_equal(alert_state(&world), 0);
-        world_crash(&world);
+        stage_run_for(&stage, 5 * MINUTE_MS);
+        assert_int_equal(stage_counts(&stage, "d").dead, 46);
+        assert_int_equal(alert_state(&stage), 0);
+        stage_crash(&stage);
     }
-    world_add(&world, "d", "A", "another", "x");
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 1);
+    stage_add(&stage, "d", "A", "another", "x");
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 1);
     assert_string_equal(script.messages[script.count - 1], "raised permanent_error d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A page that nobody can read is told once, stands until somebody knows, and is told again when it is met again. */
 static void a_damaged_store_is_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error busy, damage;
     (void)state;
     error_set(&busy, STATUS_BUSY, "locked");
     error_set(&damage, STATUS_CORRUPT, "page 7");
-    world_begin(&world, TO(""), began);
-    engine_store_damaged(world.engine, &busy);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 0);
+    stage_begin(&stage, TO(""), began);
+    engine_store_damaged(stage.engine, &busy);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 0);
     for (int met = 0; met < 5; met++) {
-        engine_store_damaged(world.engine, &damage);
-        world_run_for(&world, MINUTE_MS);
+        engine_store_damaged(stage.engine, &damage);
+        stage_run_for(&stage, MINUTE_MS);
     }
     CHECK_MESSAGES(&script, "damaged", "raised store_damaged - -");
-    world_crash(&world);
-    world_run_for(&world, DAY_MS);
-    assert_int_equal(alert_state(&world), 1);
-    acknowledge_newest(&world, "restored");
-    assert_int_equal(alert_state(&world), 0);
-    engine_store_damaged(world.engine, &damage);
-    world_run_for(&world, MINUTE_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, DAY_MS);
+    assert_int_equal(alert_state(&stage), 1);
+    acknowledge_newest(&stage, "restored");
+    assert_int_equal(alert_state(&stage), 0);
+    engine_store_damaged(stage.engine, &damage);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "once more", "raised store_damaged - -", "cleared store_damaged - -", "raised store_damaged - -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Whoever looks sees how many there are, not how many there were when it was told. */
 static void figures_are_of_now(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     (void)state;
-    world_begin(&world, TO(QUICK ", alerts: { dead: 3 }"), began);
+    stage_begin(&stage, TO(QUICK ", alerts: { dead: 3 }"), began);
     for (int dead = 1; dead <= 9; dead++) {
-        alert_jobs_add(&world, "d", "A", 1);
-        world_run_for(&world, 30 * SECOND_MS);
+        alert_jobs_add(&stage, "d", "A", 1);
+        stage_run_for(&stage, 30 * SECOND_MS);
         struct arena memory;
         struct slice record;
         char summary[64], count[32];
-        size_t current = alert_notes(&world, SPACE_ALERT, &record, &memory);
+        size_t current = alert_notes(&stage, SPACE_ALERT, &record, &memory);
         snprintf(count, sizeof count, "\"count\":%d,\"told\":1,", dead);
         snprintf(summary, sizeof summary, current > 1 ? "\"value\":%d," : count, dead);
         check(current == (dead > 3 ? 2 : 1), "%zu stand at %d", current, dead);
@@ -143,106 +143,106 @@ static void figures_are_of_now(void **state)
         arena_release(&memory);
     }
     CHECK_MESSAGES(&script, "told no more often", "raised permanent_error d -", "raised dead d -");
-    assert_int_equal(alert_events(&world, "alert_raised"), 2);
-    assert_int_equal(alert_events(&world, "\"note\":\"alert_"), 2); /* no other step */
-    world_end(&world);
+    assert_int_equal(alert_events(&stage, "alert_raised"), 2);
+    assert_int_equal(alert_events(&stage, "\"note\":\"alert_"), 2); /* no other step */
+    stage_end(&stage);
 }
 
 /* What no alert told of, for it was before there were any, is found by its count. */
 static void dead_letters_of_before_are_told(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct store_op forget = { .kind = OP_SAVE };
     (void)state;
-    world_begin(&world, TO(QUICK), began);
-    alert_jobs_add(&world, "d", "A", 5);
-    world_run_for(&world, MINUTE_MS);
-    json_t *alert = newest(&world, SPACE_ALERT);
+    stage_begin(&stage, TO(QUICK), began);
+    alert_jobs_add(&stage, "d", "A", 5);
+    stage_run_for(&stage, MINUTE_MS);
+    json_t *alert = newest(&stage, SPACE_ALERT);
     forget.save = (struct op_save){ .space = SPACE_ALERT, .name = slice_from(text_at(alert, "id")), .value = SLICE("") };
-    world_apply(&world, &forget);
-    world_crash(&world);
+    stage_apply(&stage, &forget);
+    stage_crash(&stage);
     json_decref(alert);
-    world_run_for(&world, MINUTE_MS);
-    alert = newest(&world, SPACE_ALERT);
+    stage_run_for(&stage, MINUTE_MS);
+    alert = newest(&stage, SPACE_ALERT);
     assert_string_equal(text_at(alert, "summary"), "d: nobody has acknowledged 5 dead letters");
     json_decref(alert);
-    acknowledge_newest(&world, "");
-    world_run_for(&world, 5 * MINUTE_MS);
-    assert_int_equal(alert_state(&world), 0);
-    world_end(&world);
+    acknowledge_newest(&stage, "");
+    stage_run_for(&stage, 5 * MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 0);
+    stage_end(&stage);
 }
 
 /* What is still true is marked, and stands. */
 static void a_state_is_marked_and_stands(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(""), began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error));
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(figures(&world).alerts_unacked, 1);
-    acknowledge_newest(&world, "we wait");
+    stage_begin(&stage, TO(""), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error));
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(figures(&stage).alerts_unacked, 1);
+    acknowledge_newest(&stage, "we wait");
     for (int crashed = 0; crashed < 2; crashed++) {
-        assert_int_equal(alert_state(&world), 1);
-        assert_int_equal(figures(&world).alerts, 1);
-        assert_int_equal(figures(&world).alerts_unacked, 0);
-        json_t *alert = newest(&world, SPACE_ALERT);
+        assert_int_equal(alert_state(&stage), 1);
+        assert_int_equal(figures(&stage).alerts, 1);
+        assert_int_equal(figures(&stage).alerts_unacked, 0);
+        json_t *alert = newest(&stage, SPACE_ALERT);
         assert_string_equal(text_at(alert, "state"), "standing");
         assert_string_equal(text_at(json_object_get(alert, "acknowledged"), "note"), "we wait");
         json_decref(alert);
-        world_crash(&world);
-        world_run_for(&world, MINUTE_MS);
+        stage_crash(&stage);
+        stage_run_for(&stage, MINUTE_MS);
     }
     CHECK_MESSAGES(&script, "nobody is told of that", "raised contingency d -");
-    status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
-    world_run_for(&world, DAY_MS);
-    assert_int_equal(alert_state(&world), 0);
-    assert_int_equal(figures(&world).alerts_unacked, 0);
-    world_end(&world);
+    status_ok(engine_leave_contingency(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, DAY_MS);
+    assert_int_equal(alert_state(&stage), 0);
+    assert_int_equal(figures(&stage).alerts_unacked, 0);
+    stage_end(&stage);
 }
 
 /* Sent again and delivered, there is nothing left to acknowledge. */
 static void nothing_is_left_to_acknowledge(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct store_op again = { .kind = OP_REDRIVE };
     (void)state;
-    world_begin(&world, TO(QUICK), began);
-    world_add(&world, "d", "A", "one", "x");
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 1);
+    stage_begin(&stage, TO(QUICK), began);
+    stage_add(&stage, "d", "A", "one", "x");
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 1);
     script.fails_with = NULL;
     again.job = (struct op_job){ .tenant = SLICE("A"), .id = SLICE("one") };
-    world_apply(&world, &again);
-    world_run_for(&world, 3 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 1);
-    assert_int_equal(alert_state(&world), 0);
-    world_end(&world);
+    stage_apply(&stage, &again);
+    stage_run_for(&stage, 3 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1);
+    assert_int_equal(alert_state(&stage), 0);
+    stage_end(&stage);
 }
 
 static void strangers_are_not_found(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct heard heard = { .wait = { .done = on_saved, .context = &heard } };
     struct error error;
     (void)state;
-    world_begin(&world, TO(QUICK), began);
-    world_add(&world, "d", "A", "one", "x");
-    world_run_for(&world, MINUTE_MS);
-    json_t *alert = newest(&world, SPACE_ALERT);
+    stage_begin(&stage, TO(QUICK), began);
+    stage_add(&stage, "d", "A", "one", "x");
+    stage_run_for(&stage, MINUTE_MS);
+    json_t *alert = newest(&stage, SPACE_ALERT);
     struct alert_ack ack = { .id = SLICE("nothing") };
-    assert_int_equal(engine_ack_alert(world.engine, &ack, &heard.wait, &error), STATUS_NOT_FOUND);
+    assert_int_equal(engine_ack_alert(stage.engine, &ack, &heard.wait, &error), STATUS_NOT_FOUND);
     ack = (struct alert_ack){ .id = slice_from(text_at(alert, "id")), .tenant = SLICE("A") }; /* it is not the tenant's */
-    assert_int_equal(engine_ack_alert(world.engine, &ack, &heard.wait, &error), STATUS_NOT_FOUND);
+    assert_int_equal(engine_ack_alert(stage.engine, &ack, &heard.wait, &error), STATUS_NOT_FOUND);
     json_decref(alert);
     assert_false(heard.done);
-    assert_int_equal(alert_state(&world), 1);
-    world_end(&world);
+    assert_int_equal(alert_state(&stage), 1);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -16,9 +16,9 @@ struct desk {
 };
 
 /* A claim fails with its payload as code; what comes to a webhook or by mail is noted: whose, which, why. */
-static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct desk *desk = world->context;
+    struct desk *desk = stage->context;
     const struct job *job = send->job;
     if (!slice_equal(job->tenant, NOTIFY_TENANT)) {
         answer->code = job->payload;
@@ -66,23 +66,23 @@ static bool has(const struct desk *desk, const char *line)
 static void each_job_is_told(void **state)
 {
     struct desk desk = { .count = 0 };
-    struct world world = { .destination = answers, .context = &desk };
+    struct stage stage = { .destination = answers, .context = &desk };
     (void)state;
-    world_begin(&world, "notify: [{ name: desk, " HOOK ", on: [permanent_error], each: true }]\n" DEST, began);
+    stage_begin(&stage, "notify: [{ name: desk, " HOOK ", on: [permanent_error], each: true }]\n" DEST, began);
     for (int i = 0; i < 9; i++) {
         char id[16];
         snprintf(id, sizeof id, "CLM-%d", i);
-        world_add(&world, "d", "t", id, "tiss:1001");
+        stage_add(&stage, "d", "t", id, "tiss:1001");
     }
-    world_add(&world, "d", "t", "gone", "http:503"); /* its retries are used up: not asked for */
-    world_run_for(&world, HOUR_MS);
+    stage_add(&stage, "d", "t", "gone", "http:503"); /* its retries are used up: not asked for */
+    stage_run_for(&stage, HOUR_MS);
     assert_int_equal(desk.count, 9);
     for (int i = 0; i < 9; i++) {
         char line[128];
         snprintf(line, sizeof line, "CLM-%d PERMANENT_ERROR tiss:1001 refused: card <number> is unknown", i);
         check(has(&desk, line), "no %s", line);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void they_are_chosen_by_code(void **state)
@@ -101,19 +101,19 @@ static void they_are_chosen_by_code(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct desk desk = { .count = 0 };
-        struct world world = { .destination = answers, .context = &desk };
+        struct stage stage = { .destination = answers, .context = &desk };
         char yaml[1024];
         snprintf(yaml, sizeof yaml, "notify: [{ name: desk, " HOOK ", on: [all], each: true, %s }]\n" DEST, rows[i].where);
-        world_begin(&world, yaml, began);
+        stage_begin(&stage, yaml, began);
         for (size_t k = 0; k < COUNT_OF(codes); k++) {
             char id[2] = { (char)('a' + k), '\0' };
-            world_add(&world, "d", "t", id, codes[k]);
+            stage_add(&stage, "d", "t", id, codes[k]);
         }
-        world_run_for(&world, HOUR_MS);
+        stage_run_for(&stage, HOUR_MS);
         check(desk.count == strlen(rows[i].reported), "%s: %zu messages", rows[i].where, desk.count);
         for (size_t k = 0; k < desk.count; k++)
             check(strchr(rows[i].reported, desk.messages[k][0]), "%s: %s", rows[i].where, desk.messages[k]);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -121,49 +121,49 @@ static void they_are_chosen_by_code(void **state)
 static void none_is_lost_or_told_twice(void **state)
 {
     struct desk desk = { .webhook_fails = true };
-    struct world world = { .destination = answers, .context = &desk };
+    struct stage stage = { .destination = answers, .context = &desk };
     (void)state;
-    world_begin(&world, "notify: [{ name: desk, " HOOK ", on: [critical], each: true },\n"
+    stage_begin(&stage, "notify: [{ name: desk, " HOOK ", on: [critical], each: true },\n"
                         "  { name: run, email: ops@example.org, through: mail, on: [permanent_error] },\n"
                         "  { name: mails, email: desk@example.org, through: mail, on: [permanent_error], each: true }]\n"
                         "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, " ERRORS " },\n"
                         "  mail: { url: 'smtp://127.0.0.1:25', allow_private: true } }\n", began);
-    world_add(&world, "d", "t", "CLM-1", "http:400");
-    world_add(&world, "d", "t", "CLM-2", "tiss:1001");
-    world_run_for(&world, 5 * SECOND_MS);
-    world_crash(&world);
+    stage_add(&stage, "d", "t", "CLM-1", "http:400");
+    stage_add(&stage, "d", "t", "CLM-2", "tiss:1001");
+    stage_run_for(&stage, 5 * SECOND_MS);
+    stage_crash(&stage);
     desk.webhook_fails = false;
-    world_run_for(&world, 2 * HOUR_MS);
+    stage_run_for(&stage, 2 * HOUR_MS);
     assert_int_equal(desk.count, 5);
     assert_true(has(&desk, "CLM-1 PERMANENT_ERROR http:400 refused: card <number> is unknown"));
     assert_true(has(&desk, "CLM-2 PERMANENT_ERROR tiss:1001 refused: card <number> is unknown"));
     assert_true(has(&desk, "mail [insist] PERMANENT_ERROR: CLM-1 at d"));
     assert_true(has(&desk, "mail [insist] PERMANENT_ERROR: CLM-2 at d"));
     assert_true(has(&desk, "mail [insist] critical: permanent_error at d"));
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Those that expire while they wait, too; who asks for the run of them hears of that. */
 static void those_that_wait_too_long_are_told(void **state)
 {
     struct desk desk = { .count = 0 };
-    struct world world = { .destination = answers, .context = &desk };
+    struct stage stage = { .destination = answers, .context = &desk };
     struct error error;
     (void)state;
-    world_begin(&world, "notify: [{ name: desk, " HOOK ", on: [expired], each: true, destinations: [d] },\n"
+    stage_begin(&stage, "notify: [{ name: desk, " HOOK ", on: [expired], each: true, destinations: [d] },\n"
                         "  { name: other, " HOOK ", on: [expired], each: true, where: { code: ['http:503'] } },\n"
                         "  { name: run, " HOOK ", on: [expired] }]\n"
                         "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 1h, " ERRORS " },\n"
                         "  e: { url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 1h, " ERRORS " } }\n", began);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    assert_int_equal(engine_pause(world.engine, SLICE("e"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_pause(stage.engine, SLICE("e"), SLICE(""), &error), STATUS_OK);
     for (int i = 0; i < 9; i++) {
         char id[16];
         snprintf(id, sizeof id, "CLM-%d", i);
-        world_add(&world, "d", "t", id, "x");
+        stage_add(&stage, "d", "t", id, "x");
     }
-    world_add(&world, "e", "t", "elsewhere", "x");
-    world_run_for(&world, 2 * HOUR_MS);
+    stage_add(&stage, "e", "t", "elsewhere", "x");
+    stage_run_for(&stage, 2 * HOUR_MS);
     assert_int_equal(desk.count, 10);
     assert_true(has(&desk, "alert.raised expired"));
     for (int i = 0; i < 9; i++) {
@@ -174,7 +174,7 @@ static void those_that_wait_too_long_are_told(void **state)
             found += strncmp(desk.messages[k], start, strlen(start)) == 0;
         check(found == 1, "%s: %zu times", start, found);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

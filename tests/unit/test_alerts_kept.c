@@ -10,55 +10,55 @@
 static void a_webhook_that_fails_is_tried_again_and_is_no_alert(void **state)
 {
     struct script script = { .webhook_fails = true };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(""), began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-    world_run_for(&world, 3 * MINUTE_MS);
+    stage_begin(&stage, TO(""), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+    stage_run_for(&stage, 3 * MINUTE_MS);
     assert_int_equal(script.count, 0);
-    assert_true(world.send_count > 3);
-    world_crash(&world);
+    assert_true(stage.send_count > 3);
+    stage_crash(&stage);
     script.webhook_fails = false;
-    world_run_for(&world, 10 * MINUTE_MS);
+    stage_run_for(&stage, 10 * MINUTE_MS);
     CHECK_MESSAGES(&script, "at last", "raised contingency d -");
-    assert_int_equal(alert_state(&world), 1);
-    world_end(&world);
+    assert_int_equal(alert_state(&stage), 1);
+    stage_end(&stage);
 }
 
 /* It never takes it: the message ends as a dead letter of its own, which goes away, and raises nothing. */
 static void news_makes_no_news(void **state)
 {
     struct script script = { .webhook_fails = true };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", alerts: { down: 0s }"), began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-    world_run_for(&world, 24 * HOUR_MS);
-    assert_int_equal(world_counts(&world, "notify.ops").dead, 1);
-    assert_int_equal(alert_state(&world), 1);
-    assert_int_equal(alert_events(&world, "alert_raised"), 1);
-    world_run_for(&world, 8 * 24 * HOUR_MS);
-    assert_int_equal(world_counts(&world, "notify.ops").dead, 0);
-    world_end(&world);
+    stage_begin(&stage, TO(", alerts: { down: 0s }"), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+    stage_run_for(&stage, 24 * HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "notify.ops").dead, 1);
+    assert_int_equal(alert_state(&stage), 1);
+    assert_int_equal(alert_events(&stage, "alert_raised"), 1);
+    stage_run_for(&stage, 8 * 24 * HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "notify.ops").dead, 0);
+    stage_end(&stage);
 }
 
 /* The destination that the news goes through dies of it: its own news does not die again and again. */
 static void news_through_a_failing_destination_makes_no_news(void **state)
 {
     struct script script = { .webhook_fails = true };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, "notify: [{ name: sms, to: '+1', through: d, on: [all] }]\n"
+    stage_begin(&stage, "notify: [{ name: sms, to: '+1', through: d, on: [all] }]\n"
                         "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" QUICK ", alerts: { dead_rate: 0.01 } },"
                         " e: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, alerts: { down: 0s } } }\n", began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("e"), SLICE(""), &error));
-    world_run_for(&world, 24 * HOUR_MS);
-    assert_int_equal(world_counts(&world, "d").dead, 1);
-    assert_int_equal(alert_events(&world, "alert_raised"), 1);
-    world_end(&world);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("e"), SLICE(""), &error));
+    stage_run_for(&stage, 24 * HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").dead, 1);
+    assert_int_equal(alert_events(&stage, "alert_raised"), 1);
+    stage_end(&stage);
 }
 
 /* S3-067, S3-068, S3-069: what goes through other destinations. */
@@ -73,10 +73,10 @@ static void news_for_mail_and_gateways(void **state)
         { { "from", NULL }, { "to", "boss@example.org" }, { "subject", "[insist] critical: contingency at d" }, { "type", NULL } },
     };
     struct script script = { .webhook_fails = true };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, "notify:\n"
+    stage_begin(&stage, "notify:\n"
                         "  - { name: mail, email: users@example.org, from: insist@example.org, through: m, on: [contingency] }\n"
                         "  - { name: sms, to: '+595981000000', through: g, on: [critical], destinations: [d] }\n"
                         "  - { name: also, to: boss@example.org, through: m, on: [contingency] }\n"
@@ -85,13 +85,13 @@ static void news_for_mail_and_gateways(void **state)
                         "  d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true }\n"
                         "  g: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true }\n"
                         "  m: { url: 'smtp://127.0.0.1:25', allow_private: true }\n", began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error));
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(world_counts(&world, "g").waiting + world_counts(&world, "g").pending, 1);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error));
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "g").waiting + stage_counts(&stage, "g").pending, 1);
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         char id[128];
         snprintf(id, sizeof id, "20250112T104000.000Z-contingency-d.raised.%s", ids[i]);
-        struct job job = world_job(&world, "insist.notify", id);
+        struct job job = stage_job(&stage, "insist.notify", id);
         json_t *root = json_loadb(job.payload.data, job.payload.len, 0, NULL);
         for (size_t j = 0; j < COUNT_OF(members[i]); j++) {
             const char *value = json_string_value(json_object_get(root, members[i][j].member));
@@ -104,7 +104,7 @@ static void news_for_mail_and_gateways(void **state)
         assert_non_null(strstr(text, "incident: 20250112T104000.000Z-d\n"));
         json_decref(root);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Each transaction that tells of a step has its record, its event and its job, or none of them. */
@@ -113,10 +113,10 @@ struct seen {
 };
 static struct seen seen;
 
-static void see(struct world *world, const struct store_op *ops, size_t count)
+static void see(struct stage *stage, const struct store_op *ops, size_t count)
 {
     struct seen now = { 0 };
-    (void)world;
+    (void)stage;
     for (size_t i = 0; i < count; i++) {
         now.records += ops[i].kind == OP_SAVE && slice_equal(ops[i].save.space, SPACE_ALERT);
         now.notes += ops[i].kind == OP_NOTE && slice_search(ops[i].data, SLICE("alert_")) < ops[i].data.len;
@@ -130,48 +130,48 @@ static void see(struct world *world, const struct store_op *ops, size_t count)
 static void a_step_is_one_transaction(void **state)
 {
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
     seen = (struct seen){ 0 };
-    world_begin(&world, TO(QUICK ", alerts: { pending: 5 }"), began);
-    world.applied = see;
-    alert_jobs_add(&world, "d", "A", 10);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-    world.fail_applies = true; /* nothing reaches the store, and nothing is told */
-    world_run_for(&world, 30 * SECOND_MS);
+    stage_begin(&stage, TO(QUICK ", alerts: { pending: 5 }"), began);
+    stage.applied = see;
+    alert_jobs_add(&stage, "d", "A", 10);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+    stage.fail_applies = true; /* nothing reaches the store, and nothing is told */
+    stage_run_for(&stage, 30 * SECOND_MS);
     assert_int_equal(seen.records, 0);
     assert_int_equal(script.count, 0);
-    world.fail_applies = false;
-    world_run_for(&world, 30 * SECOND_MS);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 30 * SECOND_MS);
     assert_int_equal(seen.records, 2); /* contingency and pending, each once */
     assert_int_equal(script.count, 2);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* It ended before the store took it: nobody hears of it. */
 static void what_ended_before_it_was_written_is_not_told(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", errors: { blocked+: [http:401] }"), began);
+    stage_begin(&stage, TO(", errors: { blocked+: [http:401] }"), began);
     script.fails_with = "http:401";
-    alert_jobs_add(&world, "d", "A", 2);
-    while (strcmp(engine_destination(world.engine, SLICE("d")).mode, "paused") != 0)
-        assert_true(world_step(&world) || world.now++ < began + 1000);
-    world.fail_applies = true;
-    world_run_for(&world, 20 * SECOND_MS);
+    alert_jobs_add(&stage, "d", "A", 2);
+    while (strcmp(engine_destination(stage.engine, SLICE("d")).mode, "paused") != 0)
+        assert_true(stage_step(&stage) || stage.now++ < began + 1000);
+    stage.fail_applies = true;
+    stage_run_for(&stage, 20 * SECOND_MS);
     script.fails_with = NULL;
-    status_ok(engine_resume(world.engine, SLICE("d"), &error));
-    world_run_for(&world, 20 * SECOND_MS);
-    world.fail_applies = false;
-    world_run_for(&world, MINUTE_MS);
+    status_ok(engine_resume(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, 20 * SECOND_MS);
+    stage.fail_applies = false;
+    stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(script.count, 0);
-    assert_int_equal(alert_state(&world), 0);
-    assert_int_equal(alert_cleared(&world), 0);
-    world_end(&world);
+    assert_int_equal(alert_state(&stage), 0);
+    assert_int_equal(alert_cleared(&stage), 0);
+    stage_end(&stage);
 }
 
 static struct config *config_of(const char *yaml)
@@ -189,95 +189,95 @@ static struct config *config_of(const char *yaml)
 static void a_reload_takes_away(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", alerts: { pending: 5 }"), began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-    alert_jobs_add(&world, "d", "A", 6);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 2);
+    stage_begin(&stage, TO(", alerts: { pending: 5 }"), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+    alert_jobs_add(&stage, "d", "A", 6);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 2);
     struct config *config = config_of(TO("")); /* without the threshold */
-    status_ok(engine_reload(world.engine, config, &error));
+    status_ok(engine_reload(stage.engine, config, &error));
     config_unref(config);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 1);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 1);
     assert_int_equal(script.count, 3);
     config = config_of(TOLD);
-    status_ok(engine_reload(world.engine, config, &error));
+    status_ok(engine_reload(stage.engine, config, &error));
     config_unref(config);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 0);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 0);
     assert_int_equal(script.count, 4);
     config = config_of("destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true } }\n");
-    status_ok(engine_reload(world.engine, config, &error));
+    status_ok(engine_reload(stage.engine, config, &error));
     config_unref(config);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 0); /* its contingency ended when it was taken out */
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 0); /* its contingency ended when it was taken out */
     assert_int_equal(script.count, 4);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* The clock goes back by hours: nothing is told twice, and what comes next is told in time. */
 static void a_clock_put_back(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", alerts: { pending: 5 }"), began);
-    status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
-    alert_jobs_add(&world, "d", "A", 6);
-    world_run_for(&world, MINUTE_MS);
-    world.now -= 5 * HOUR_MS;
-    world.wake_at = world.now;
-    world_run_for(&world, 5 * MINUTE_MS);
+    stage_begin(&stage, TO(", alerts: { pending: 5 }"), began);
+    status_ok(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error));
+    alert_jobs_add(&stage, "d", "A", 6);
+    stage_run_for(&stage, MINUTE_MS);
+    stage.now -= 5 * HOUR_MS;
+    stage.wake_at = stage.now;
+    stage_run_for(&stage, 5 * MINUTE_MS);
     CHECK_MESSAGES(&script, "once", "raised pending d -");
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-    status_ok(engine_resume(world.engine, SLICE("d"), &error));
-    world_run_for(&world, MINUTE_MS);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+    status_ok(engine_resume(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "in time", "raised pending d -", "raised contingency d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A new process at the very moment of an alert that is over: the next one is another, and is told. */
 static void a_clock_put_back_over_a_restart(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m }"), began);
+    stage_begin(&stage, TO(", contingency: { ramp: [5], stable: 1m }"), began);
     for (int i = 0; i < 2; i++) {
-        status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-        world_run_for(&world, MINUTE_MS);
-        status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
-        world_run_for(&world, 5 * MINUTE_MS);
-        assert_int_equal(alert_cleared(&world), (size_t)i + 1);
-        world.now = began;
-        world_restart(&world);
+        status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+        stage_run_for(&stage, MINUTE_MS);
+        status_ok(engine_leave_contingency(stage.engine, SLICE("d"), &error));
+        stage_run_for(&stage, 5 * MINUTE_MS);
+        assert_int_equal(alert_cleared(&stage), (size_t)i + 1);
+        stage.now = began;
+        stage_restart(&stage);
     }
     CHECK_MESSAGES(&script, "each once", "raised contingency d -", "cleared contingency d -", "raised contingency d -",
                    "cleared contingency d -");
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Old ones go with the trail of events. */
 static void what_is_over_is_kept_for_a_time(void **state)
 {
     struct script script = { 0 };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     (void)state;
-    world_begin(&world, "retention: { audit: 1d }\n" TO(", contingency: { ramp: [5], stable: 1m }"), began);
-    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
-    world_run_for(&world, MINUTE_MS);
-    status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
-    world_run_for(&world, 23 * HOUR_MS);
-    assert_int_equal(alert_cleared(&world), 1);
-    world_run_for(&world, 3 * HOUR_MS);
-    assert_int_equal(alert_cleared(&world), 0);
-    world_end(&world);
+    stage_begin(&stage, "retention: { audit: 1d }\n" TO(", contingency: { ramp: [5], stable: 1m }"), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
+    stage_run_for(&stage, MINUTE_MS);
+    status_ok(engine_leave_contingency(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, 23 * HOUR_MS);
+    assert_int_equal(alert_cleared(&stage), 1);
+    stage_run_for(&stage, 3 * HOUR_MS);
+    assert_int_equal(alert_cleared(&stage), 0);
+    stage_end(&stage);
 }
 
 /* Warnings about many tenants do not use up the room of what is critical about one; and all of them go in time. */
@@ -294,32 +294,32 @@ static void many_tenants(void **state)
                                   "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true },\n"
                                   "  e: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true } }\n";
     struct script script = { .fails_with = "http:400" };
-    struct world world = { .destination = alert_answers, .context = &script };
+    struct stage stage = { .destination = alert_answers, .context = &script };
     struct error error;
     char tenant[16];
     (void)state;
-    world_begin(&world, with, began);
+    stage_begin(&stage, with, began);
     for (int i = 0; i < TENANTS; i++) {
         snprintf(tenant, sizeof tenant, "t%d", i);
-        alert_jobs_add(&world, "d", tenant, 2);
-        alert_jobs_add(&world, "e", tenant, 2);
+        alert_jobs_add(&stage, "d", tenant, 2);
+        alert_jobs_add(&stage, "e", tenant, 2);
     }
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_state(&world), 2 * (ALERTS_TENANTS_MAX + 2)); /* and permanent_error, and dead */
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 2 * (ALERTS_TENANTS_MAX + 2)); /* and permanent_error, and dead */
     script.fails_with = "http:401";
-    alert_jobs_add(&world, "d", "t5", 2);
-    world_run_for(&world, MINUTE_MS);
+    alert_jobs_add(&stage, "d", "t5", 2);
+    stage_run_for(&stage, MINUTE_MS);
     CHECK_MESSAGES(&script, "of t5", "raised tenant_blocked d t5");
 
     struct config *config = config_of(without);
-    status_ok(engine_reload(world.engine, config, &error));
+    status_ok(engine_reload(stage.engine, config, &error));
     config_unref(config);
-    status_ok(world_resume_tenant(&world, SLICE("d"), SLICE("t5"), &error));
-    world_run_for(&world, 30 * MINUTE_MS);
-    assert_int_equal(alert_cleared(&world), 2 * ALERTS_TENANTS_MAX + 1); /* permanent_error and dead stand */
-    world_run_for(&world, 25 * HOUR_MS);
-    assert_int_equal(alert_cleared(&world), 0);
-    world_end(&world);
+    status_ok(stage_resume_tenant(&stage, SLICE("d"), SLICE("t5"), &error));
+    stage_run_for(&stage, 30 * MINUTE_MS);
+    assert_int_equal(alert_cleared(&stage), 2 * ALERTS_TENANTS_MAX + 1); /* permanent_error and dead stand */
+    stage_run_for(&stage, 25 * HOUR_MS);
+    assert_int_equal(alert_cleared(&stage), 0);
+    stage_end(&stage);
 }
 
 int main(void)

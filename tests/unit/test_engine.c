@@ -4,7 +4,7 @@
 #include "store/memory/memory.h"
 #include "support/configs.h"
 #include "support/store_faulty.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,18 +17,18 @@ enum { START = 1736678400 };
 
 static const instant began = (instant)START * 1000; /* 2025-01-12T10:40:00Z */
 
-static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t delivers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_DELIVERED;
     return 10;
 }
 
-static int64_t fails_as(struct world *world, const struct send *send, struct answer *answer)
+static int64_t fails_as(struct stage *stage, const struct send *send, struct answer *answer)
 {
     (void)send;
-    answer->text = slice_from(world->context);
+    answer->text = slice_from(stage->context);
     return 10;
 }
 
@@ -36,17 +36,17 @@ static int64_t fails_as(struct world *world, const struct send *send, struct ans
 
 static void a_job_is_delivered_once(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("http", ""), began);
-    world_add(&world, "d", "t", "one", "hello");
-    world_run_for(&world, 1000);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, TO("http", ""), began);
+    stage_add(&stage, "d", "t", "one", "hello");
+    stage_run_for(&stage, 1000);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_COMPLETED);
     assert_int_equal(job.attempts, 1);
-    assert_int_equal(world.send_count, 1);
-    assert_int_equal(world_counts(&world, "d").completed, 1);
-    world_end(&world);
+    assert_int_equal(stage.send_count, 1);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1);
+    stage_end(&stage);
 }
 
 /* S1-065 S1-079 S0-110 S0-055: exact numbers of sends for each preset, and how the last one ends. */
@@ -60,25 +60,25 @@ static void a_failing_destination_gets_the_presets_sends(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct world world = { .destination = fails_as, .context = (void *)(uintptr_t)cases[i].error };
+        struct stage stage = { .destination = fails_as, .context = (void *)(uintptr_t)cases[i].error };
         print_message("  %s\n", cases[i].name);
-        world_begin(&world, cases[i].yaml, began);
-        world_add(&world, "d", "t", cases[i].id, "x");
-        world_run_for(&world, (int64_t)6 * 3600 * 1000);
-        struct job job = world_job(&world, "t", cases[i].id);
+        stage_begin(&stage, cases[i].yaml, began);
+        stage_add(&stage, "d", "t", cases[i].id, "x");
+        stage_run_for(&stage, (int64_t)6 * 3600 * 1000);
+        struct job job = stage_job(&stage, "t", cases[i].id);
         assert_int_equal(job.state, STATE_DEAD);
-        assert_int_equal(world.send_count, cases[i].sends);
+        assert_int_equal(stage.send_count, cases[i].sends);
         assert_true(slice_equal(job.dead_code, slice_from(cases[i].dead_code)));
         assert_true(slice_equal(job.last_error, slice_from(cases[i].error))); /* */
         assert_int_equal(job.attempts, cases[i].sends);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
-static int64_t fails_twice(struct world *world, const struct send *send, struct answer *answer)
+static int64_t fails_twice(struct stage *stage, const struct send *send, struct answer *answer)
 {
     (void)send;
-    if (world->send_count <= 2)
+    if (stage->send_count <= 2)
         answer->text = SLICE("HTTP 503: busy");
     else
         answer->outcome = OUTCOME_DELIVERED;
@@ -88,22 +88,22 @@ static int64_t fails_twice(struct world *world, const struct send *send, struct 
 /* S0-007 S1-006 S0-074 */
 static void a_transient_failure_is_waited_out(void **state)
 {
-    struct world world = { .destination = fails_twice };
+    struct stage stage = { .destination = fails_twice };
     (void)state;
-    world_begin(&world, TO("tiss", ""), began);
-    world_add(&world, "d", "t", "CLM-2025-7", "x");
-    world_run_for(&world, 5 * 60 * 1000 - 1);
-    assert_int_equal(world.send_count, 1); /* V3: never before five minutes */
-    assert_int_equal(world_job(&world, "t", "CLM-2025-7").state, STATE_WAITING);
-    world_run_for(&world, 60 * 60 * 1000);
-    assert_int_equal(world.send_count, 3);
-    assert_int_equal(world_job(&world, "t", "CLM-2025-7").state, STATE_COMPLETED);
-    world_end(&world);
+    stage_begin(&stage, TO("tiss", ""), began);
+    stage_add(&stage, "d", "t", "CLM-2025-7", "x");
+    stage_run_for(&stage, 5 * 60 * 1000 - 1);
+    assert_int_equal(stage.send_count, 1); /* V3: never before five minutes */
+    assert_int_equal(stage_job(&stage, "t", "CLM-2025-7").state, STATE_WAITING);
+    stage_run_for(&stage, 60 * 60 * 1000);
+    assert_int_equal(stage.send_count, 3);
+    assert_int_equal(stage_job(&stage, "t", "CLM-2025-7").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
-static int64_t hangs(struct world *world, const struct send *send, struct answer *answer)
+static int64_t hangs(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->text = SLICE("TIMEOUT");
     return (int64_t)3600 * 1000;
@@ -115,90 +115,90 @@ static void an_expired_job_is_kept_as_its_destination_says(void **state)
     static const char yaml[] = "destinations:\n"
                                "  kept: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 10s, dead: { ttl: 0s } }\n"
                                "  brief: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 10s, dead: { ttl: 1h } }\n";
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
     (void)state;
-    world_begin(&world, yaml, began);
-    assert_int_equal(engine_pause(world.engine, SLICE("kept"), SLICE("x"), &error), STATUS_OK);
-    assert_int_equal(engine_pause(world.engine, SLICE("brief"), SLICE("x"), &error), STATUS_OK);
-    world_add(&world, "kept", "t", "one", "x");
-    world_add(&world, "brief", "t", "two", "x");
-    world_run_for(&world, 20 * 1000);
-    struct job saved = world_job(&world, "t", "one"), brief = world_job(&world, "t", "two");
+    stage_begin(&stage, yaml, began);
+    assert_int_equal(engine_pause(stage.engine, SLICE("kept"), SLICE("x"), &error), STATUS_OK);
+    assert_int_equal(engine_pause(stage.engine, SLICE("brief"), SLICE("x"), &error), STATUS_OK);
+    stage_add(&stage, "kept", "t", "one", "x");
+    stage_add(&stage, "brief", "t", "two", "x");
+    stage_run_for(&stage, 20 * 1000);
+    struct job saved = stage_job(&stage, "t", "one"), brief = stage_job(&stage, "t", "two");
     assert_int_equal(saved.state, STATE_DEAD);
     assert_true(saved.expires_at == INSTANT_NONE);
     assert_int_equal(brief.state, STATE_DEAD);
     assert_int_equal(brief.expires_at - brief.dead_at, 3600 * 1000);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void a_crash_leaves_the_attempt_in_doubt(void **state)
 {
-    struct world world = { .destination = hangs };
+    struct stage stage = { .destination = hangs };
     (void)state;
-    world_begin(&world, TO("http", ""), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 100);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_RUNNING);
-    world_crash(&world);
-    world_settle(&world);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, TO("http", ""), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 100);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_RUNNING);
+    stage_crash(&stage);
+    stage_settle(&stage);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_WAITING);
     assert_int_equal(job.last_class, OUTCOME_IN_DOUBT);
     assert_true(job.doubted);
     assert_int_equal(job.attempts, 1); /* counted before it was tried */
-    world.destination = delivers;
-    world_run_for(&world, (int64_t)3600 * 1000);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
-    world_end(&world);
+    stage.destination = delivers;
+    stage_run_for(&stage, (int64_t)3600 * 1000);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
 /* A job that kills the process each time is set aside by its limit. */
 static void a_job_that_kills_the_process_ends(void **state)
 {
-    struct world world = { .destination = hangs };
+    struct stage stage = { .destination = hangs };
     (void)state;
-    world_begin(&world, TO("provisioning", ", retry: { max_retries: 3 }"), began);
-    world_add(&world, "d", "t", "killer", "x");
+    stage_begin(&stage, TO("provisioning", ", retry: { max_retries: 3 }"), began);
+    stage_add(&stage, "d", "t", "killer", "x");
     int crashes = 0;
     while (crashes < 20) {
-        world_run_for(&world, (int64_t)3600 * 1000 / 4);
-        if (world_job(&world, "t", "killer").state == STATE_DEAD)
+        stage_run_for(&stage, (int64_t)3600 * 1000 / 4);
+        if (stage_job(&stage, "t", "killer").state == STATE_DEAD)
             break;
-        world_crash(&world);
+        stage_crash(&stage);
         crashes++;
     }
-    struct job job = world_job(&world, "t", "killer");
+    struct job job = stage_job(&stage, "t", "killer");
     assert_int_equal(job.state, STATE_DEAD);
-    assert_int_equal(world.send_count, 4);
+    assert_int_equal(stage.send_count, 4);
     assert_true(slice_equal(job.dead_code, SLICE("MAX_RETRIES_EXCEEDED")));
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void a_clock_put_back_puts_nothing_off(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("http", ""), began);
-    world_run_for(&world, 10 * 1000);
-    world.now -= (int64_t)5 * 3600 * 1000;
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 2000);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
-    world_end(&world);
+    stage_begin(&stage, TO("http", ""), began);
+    stage_run_for(&stage, 10 * 1000);
+    stage.now -= (int64_t)5 * 3600 * 1000;
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 2000);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
 static void concurrency_is_kept(void **state)
 {
-    struct world world = { .destination = hangs };
+    struct stage stage = { .destination = hangs };
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 5"), began);
+    stage_begin(&stage, TO("http", ", concurrency: 5"), began);
     for (int i = 0; i < 50; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 1000);
-    assert_int_equal(world.send_count, 5);
-    assert_int_equal(world_counts(&world, "d").running, 5);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 1000);
+    assert_int_equal(stage.send_count, 5);
+    assert_int_equal(stage_counts(&stage, "d").running, 5);
+    stage_end(&stage);
 }
 
 struct order {
@@ -206,9 +206,9 @@ struct order {
     size_t count;
 };
 
-static int64_t notes_tenant(struct world *world, const struct send *send, struct answer *answer)
+static int64_t notes_tenant(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct order *order = world->context;
+    struct order *order = stage->context;
     if (order->count < sizeof order->tenants - 1)
         order->tenants[order->count++] = send->job->tenant.data[0];
     answer->outcome = OUTCOME_DELIVERED;
@@ -219,22 +219,22 @@ static int64_t notes_tenant(struct world *world, const struct send *send, struct
 static void tenants_take_turns(void **state)
 {
     struct order order = { .count = 0 };
-    struct world world = { .destination = notes_tenant, .context = &order };
+    struct stage stage = { .destination = notes_tenant, .context = &order };
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 1, fairness: { round_robin: true, batch: 3 }"), began);
+    stage_begin(&stage, TO("http", ", concurrency: 1, fairness: { round_robin: true, batch: 3 }"), began);
     for (int i = 0; i < 9; i++)
-        world_add(&world, "d", "A", NULL, "x");
-    world_add(&world, "d", "B", NULL, "x");
-    world_run_for(&world, 10000);
+        stage_add(&stage, "d", "A", NULL, "x");
+    stage_add(&stage, "d", "B", NULL, "x");
+    stage_run_for(&stage, 10000);
     assert_int_equal(order.count, 10);
     assert_string_equal(order.tenants, "AAABAAAAAA"); /* served within three dispatches */
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static int64_t throttles_once(struct world *world, const struct send *send, struct answer *answer)
+static int64_t throttles_once(struct stage *stage, const struct send *send, struct answer *answer)
 {
     (void)send;
-    if (world->send_count > 1) {
+    if (stage->send_count > 1) {
         answer->outcome = OUTCOME_DELIVERED;
         return 10;
     }
@@ -247,22 +247,22 @@ static int64_t throttles_once(struct world *world, const struct send *send, stru
 
 static void retry_after_holds_the_destination(void **state)
 {
-    struct world world = { .destination = throttles_once };
+    struct stage stage = { .destination = throttles_once };
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 1"), began);
+    stage_begin(&stage, TO("http", ", concurrency: 1"), began);
     for (int i = 0; i < 3; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 119 * 1000);
-    assert_int_equal(world.send_count, 1);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "throttle");
-    world_run_for(&world, 600 * 1000);
-    assert_int_equal(world_counts(&world, "d").completed, 3);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 119 * 1000);
+    assert_int_equal(stage.send_count, 1);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).held_by, "throttle");
+    stage_run_for(&stage, 600 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 3);
+    stage_end(&stage);
 }
 
-static int64_t refuses_login(struct world *world, const struct send *send, struct answer *answer)
+static int64_t refuses_login(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->code = SLICE("http:401");
     answer->text = SLICE("HTTP 401: who are you?");
@@ -271,112 +271,112 @@ static int64_t refuses_login(struct world *world, const struct send *send, struc
 
 static void blocked_credentials_hold_and_spend_nothing(void **state)
 {
-    struct world world = { .destination = refuses_login };
+    struct stage stage = { .destination = refuses_login };
     struct error error;
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 1"), began);
+    stage_begin(&stage, TO("http", ", concurrency: 1"), began);
     for (int i = 0; i < 3; i++)
-        world_add(&world, "d", "t", i == 0 ? "first" : NULL, "x");
-    world_run_for(&world, (int64_t)24 * 3600 * 1000);
-    assert_in_range(world.send_count, 2 + 6 + 22, 2 + 6 + 23); /* the second decides; then looks, hourly in the end */
-    assert_int_equal(world_counts(&world, "d").dead, 0);
-    assert_int_equal(world_job(&world, "t", "first").retry_count, 0);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "paused");
-    world_crash(&world); /* the hold is kept over a restart */
-    world_run_for(&world, 1000);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "paused");
-    world.destination = delivers;
-    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, 3600 * 1000);
-    assert_int_equal(world_counts(&world, "d").completed, 3);
-    world_end(&world);
+        stage_add(&stage, "d", "t", i == 0 ? "first" : NULL, "x");
+    stage_run_for(&stage, (int64_t)24 * 3600 * 1000);
+    assert_in_range(stage.send_count, 2 + 6 + 22, 2 + 6 + 23); /* the second decides; then looks, hourly in the end */
+    assert_int_equal(stage_counts(&stage, "d").dead, 0);
+    assert_int_equal(stage_job(&stage, "t", "first").retry_count, 0);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "paused");
+    stage_crash(&stage); /* the hold is kept over a restart */
+    stage_run_for(&stage, 1000);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "paused");
+    stage.destination = delivers;
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_for(&stage, 3600 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 3);
+    stage_end(&stage);
 }
 
 static void a_full_dead_letter_store_holds_the_destination(void **state)
 {
-    struct world world = { .destination = fails_as, .context = (void *)(uintptr_t) "HTTP 422: no" };
+    struct stage stage = { .destination = fails_as, .context = (void *)(uintptr_t) "HTTP 422: no" };
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 1, dead: { max: 2, ttl: 1h }"), began);
+    stage_begin(&stage, TO("http", ", concurrency: 1, dead: { max: 2, ttl: 1h }"), began);
     for (int i = 0; i < 5; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world_counts(&world, "d").dead, 2);
-    assert_int_equal(world_counts(&world, "d").pending, 3); /* C-38: kept, never dropped */
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
-    world_run_for(&world, 2 * 3600 * 1000); /* the time to live ends and makes room */
-    assert_true(world_counts(&world, "d").pending < 3);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").dead, 2);
+    assert_int_equal(stage_counts(&stage, "d").pending, 3); /* C-38: kept, never dropped */
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).held_by, "dead_full");
+    stage_run_for(&stage, 2 * 3600 * 1000); /* the time to live ends and makes room */
+    assert_true(stage_counts(&stage, "d").pending < 3);
+    stage_end(&stage);
 }
 
 /* Those that expired while they waited fill it, too. */
 static void expired_jobs_fill_the_dead_letters(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
     (void)state;
-    world_begin(&world, TO("http", ", job_ttl: 1m, dead: { max: 2, ttl: 1h }"), began);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("a while"), &error), STATUS_OK);
+    stage_begin(&stage, TO("http", ", job_ttl: 1m, dead: { max: 2, ttl: 1h }"), began);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE("a while"), &error), STATUS_OK);
     for (int i = 0; i < 3; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 3 * 60 * 1000);
-    assert_int_equal(world_counts(&world, "d").dead, 3);
-    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 30 * 1000);
-    assert_int_equal(world.send_count, 0);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 3 * 60 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").dead, 3);
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 30 * 1000);
+    assert_int_equal(stage.send_count, 0);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).held_by, "dead_full");
+    stage_end(&stage);
 }
 
 /* And interrupted attempts that nobody may repeat. */
 static void interrupted_attempts_fill_the_dead_letters(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("http", ", in_doubt: park, dead: { max: 1, ttl: 1h }"), began);
-    world_add(&world, "d", "t", NULL, "x");
-    world_settle(&world);
-    assert_int_equal(world.send_count, 1);
-    world_crash(&world);
-    world_run_for(&world, 10 * 1000);
-    assert_int_equal(world_counts(&world, "d").dead, 1);
-    world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 30 * 1000);
-    assert_int_equal(world.send_count, 1);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
-    world_end(&world);
+    stage_begin(&stage, TO("http", ", in_doubt: park, dead: { max: 1, ttl: 1h }"), began);
+    stage_add(&stage, "d", "t", NULL, "x");
+    stage_settle(&stage);
+    assert_int_equal(stage.send_count, 1);
+    stage_crash(&stage);
+    stage_run_for(&stage, 10 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").dead, 1);
+    stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 30 * 1000);
+    assert_int_equal(stage.send_count, 1);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).held_by, "dead_full");
+    stage_end(&stage);
 }
 
 /* A store that cannot be read for a moment does not make it forget how many there are. */
 static void a_failed_count_keeps_the_dead_letters(void **state)
 {
-    struct world world = { .destination = fails_as, .context = (void *)(uintptr_t) "HTTP 422: no" };
+    struct stage stage = { .destination = fails_as, .context = (void *)(uintptr_t) "HTTP 422: no" };
     struct store *faulty;
     struct error error;
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 1, dead: { max: 2, ttl: 1h }"), began);
-    world.reader->ops->reader_close(world.reader);
-    assert_int_equal(store_faulty_wrap(world.store, &faulty, &error), STATUS_OK);
-    world.store = faulty;
-    assert_int_equal(faulty->ops->reader(faulty, &world.reader, &error), STATUS_OK);
-    world_crash(&world); /* the next process reads through it */
+    stage_begin(&stage, TO("http", ", concurrency: 1, dead: { max: 2, ttl: 1h }"), began);
+    stage.reader->ops->reader_close(stage.reader);
+    assert_int_equal(store_faulty_wrap(stage.store, &faulty, &error), STATUS_OK);
+    stage.store = faulty;
+    assert_int_equal(faulty->ops->reader(faulty, &stage.reader, &error), STATUS_OK);
+    stage_crash(&stage); /* the next process reads through it */
     for (int i = 0; i < 5; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 60 * 1000);
-    size_t sent = world.send_count;
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 60 * 1000);
+    size_t sent = stage.send_count;
     store_faulty_set(faulty, FAULTY_READ, 1, true, STATUS_IO);
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world.send_count, sent);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage.send_count, sent);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).held_by, "dead_full");
     store_faulty_set(faulty, FAULTY_READ, 0, false, STATUS_IO);
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static int64_t loses_the_answer(struct world *world, const struct send *send, struct answer *answer)
+static int64_t loses_the_answer(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    const char *verify = world->context;
+    const char *verify = stage->context;
     if (send->job->step == STEP_SEND) {
-        answer->outcome = world->send_count == 1 ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
+        answer->outcome = stage->send_count == 1 ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
         answer->text = SLICE("TIMEOUT after the body was sent");
     } else {
         answer->text = SLICE("HTTP 200");
@@ -396,49 +396,49 @@ static void doubt_is_verified_before_a_resend(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct world world = { .destination = loses_the_answer, .context = (void *)(uintptr_t)cases[i].answer };
+        struct stage stage = { .destination = loses_the_answer, .context = (void *)(uintptr_t)cases[i].answer };
         print_message("  C-64 %s\n", cases[i].answer);
-        world_begin(&world, TO("http", ", in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}', after: 10m, every: 1m, times: 3 }"), began);
-        world_add(&world, "d", "t", "one", "x");
-        world_run_for(&world, 9 * 60 * 1000);
-        assert_int_equal(world.send_count, 1); /* nothing before verify.after */
-        world_run_for(&world, (int64_t)3600 * 1000);
-        struct job job = world_job(&world, "t", "one");
+        stage_begin(&stage, TO("http", ", in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}', after: 10m, every: 1m, times: 3 }"), began);
+        stage_add(&stage, "d", "t", "one", "x");
+        stage_run_for(&stage, 9 * 60 * 1000);
+        assert_int_equal(stage.send_count, 1); /* nothing before verify.after */
+        stage_run_for(&stage, (int64_t)3600 * 1000);
+        struct job job = stage_job(&stage, "t", "one");
         assert_int_equal(job.state, cases[i].state);
-        assert_int_equal(world.send_count, cases[i].requests);
+        assert_int_equal(stage.send_count, cases[i].requests);
         assert_true(slice_equal(job.dead_code, slice_from(cases[i].dead_code)));
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
 static void a_deadline_that_passes_is_an_expiry(void **state)
 {
-    struct world world = { .destination = fails_as, .context = (void *)(uintptr_t) "TIMEOUT" };
+    struct stage stage = { .destination = fails_as, .context = (void *)(uintptr_t) "TIMEOUT" };
     (void)state;
-    world_begin(&world, TO("http", ", job_ttl: 10s, retry: { base: 1m, cap: 1h, max_retries: 50 }"), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 60 * 1000);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, TO("http", ", job_ttl: 10s, retry: { base: 1m, cap: 1h, max_retries: 50 }"), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 60 * 1000);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_DEAD);
     assert_true(slice_equal(job.dead_code, SLICE("EXPIRED")));
     assert_true(job.last_error.len > 0);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* S1-070 */
 static void a_full_disk_loses_nothing(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 4"), began);
+    stage_begin(&stage, TO("http", ", concurrency: 4"), began);
     for (int i = 0; i < 20; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world.fail_applies = true;
-    world_run_for(&world, 10 * 1000);
-    world.fail_applies = false;
-    world_run_for(&world, 3600 * 1000);
-    assert_int_equal(world_counts(&world, "d").completed, 20);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage.fail_applies = true;
+    stage_run_for(&stage, 10 * 1000);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 3600 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 20);
+    stage_end(&stage);
 }
 
 static void leases_are_taken_waited_for_and_lost(void **state);
@@ -458,141 +458,141 @@ static void on_leased(struct lease_request *request, enum status status, const s
 
 static void leases_are_taken_waited_for_and_lost(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct lease_seen seen = { 0 };
     (void)state;
-    world_begin(&world, "destinations: { p: { preset: http, transport: pull, retry: { base: 1s, floor: 0s } } }\n", began);
+    stage_begin(&stage, "destinations: { p: { preset: http, transport: pull, retry: { base: 1s, floor: 0s } } }\n", began);
     struct lease_request request = { .destination = SLICE("p"), .worker = SLICE("w"), .max = 10, .lease_ms = 5000,
                                      .wait_until = began + 20000, .done = on_leased, .context = &seen };
-    engine_lease(world.engine, &request);
-    world_run_for(&world, 5000);
+    engine_lease(stage.engine, &request);
+    stage_run_for(&stage, 5000);
     assert_int_equal(seen.calls, 0); /* it waits */
     for (int i = 0; i < 3; i++)
-        world_add(&world, "p", i == 1 ? "u" : "t", NULL, "x");
-    world_run_for(&world, 10);
+        stage_add(&stage, "p", i == 1 ? "u" : "t", NULL, "x");
+    stage_run_for(&stage, 10);
     assert_int_equal(seen.calls, 1);
     assert_int_equal(seen.status, STATUS_OK);
     lease_release(&request);
     assert_true(seen.count >= 1);
     size_t taken = seen.count;
-    assert_int_equal(world_counts(&world, "p").running, (int64_t)taken);
+    assert_int_equal(stage_counts(&stage, "p").running, (int64_t)taken);
 
-    world_run_for(&world, 8000); /* the worker vanished: its leases end and the jobs come back */
-    assert_int_equal(world_counts(&world, "p").running, 0);
+    stage_run_for(&stage, 8000); /* the worker vanished: its leases end and the jobs come back */
+    assert_int_equal(stage_counts(&stage, "p").running, 0);
     struct lease_request late = { .destination = SLICE("p"), .worker = SLICE("w"), .max = 10, .lease_ms = 5000,
-                                  .wait_until = world.now + 60000, .done = on_leased, .context = &seen };
-    engine_lease(world.engine, &late);
-    world_run_for(&world, 59000);
+                                  .wait_until = stage.now + 60000, .done = on_leased, .context = &seen };
+    engine_lease(stage.engine, &late);
+    stage_run_for(&stage, 59000);
     assert_int_equal(seen.calls, 2);
     lease_release(&late);
 
     struct lease_request empty = { .destination = SLICE("p"), .worker = SLICE("w"), .max = 10, .lease_ms = 60000,
-                                   .wait_until = world.now + 1000, .done = on_leased, .context = &seen };
-    engine_lease(world.engine, &empty);
-    engine_stop(world.engine);
+                                   .wait_until = stage.now + 1000, .done = on_leased, .context = &seen };
+    engine_lease(stage.engine, &empty);
+    engine_stop(stage.engine);
     assert_int_equal(seen.calls, 3); /* a stop answers those who wait */
     lease_release(&empty);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* C-25 S1-069: what was delivered is not sent again because the disk was full when it was to be recorded. */
 static void a_delivery_outlives_a_full_disk(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 4, in_doubt: resend"), began);
+    stage_begin(&stage, TO("http", ", concurrency: 4, in_doubt: resend"), began);
     for (int i = 0; i < 20; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 5);
-    assert_int_equal(world.send_count, 4);
-    world.fail_applies = true;
-    world_run_for(&world, (int64_t)3600 * 1000);
-    assert_int_equal(world.send_count, 4);
-    world.fail_applies = false;
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world_counts(&world, "d").completed, 20);
-    assert_int_equal(world.send_count, 20);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 5);
+    assert_int_equal(stage.send_count, 4);
+    stage.fail_applies = true;
+    stage_run_for(&stage, (int64_t)3600 * 1000);
+    assert_int_equal(stage.send_count, 4);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 20);
+    assert_int_equal(stage.send_count, 20);
+    stage_end(&stage);
 }
 
 /* A store that refuses is asked about once a second, not as fast as the processor can. */
 static void a_refusing_store_is_not_hammered(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     int steps = 0;
     (void)state;
-    world_begin(&world, TO("http", ""), began);
-    world_run_for(&world, 2000);
-    world_add(&world, "d", "t", NULL, "x");
-    world.fail_applies = true;
+    stage_begin(&stage, TO("http", ""), began);
+    stage_run_for(&stage, 2000);
+    stage_add(&stage, "d", "t", NULL, "x");
+    stage.fail_applies = true;
     for (int i = 0; i < 60; i++) {
-        while (world_step(&world))
+        while (stage_step(&stage))
             assert_true(++steps < 60 * 20);
-        world_run_for(&world, 1000);
+        stage_run_for(&stage, 1000);
     }
-    world.fail_applies = false;
-    world_run_for(&world, 2000);
-    assert_int_equal(world_counts(&world, "d").completed, 1);
-    world_end(&world);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 2000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1);
+    stage_end(&stage);
 }
 
 /* A pause that the store refused at first is kept over a restart all the same. */
 static void a_pause_outlives_a_full_disk(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
     (void)state;
-    world_begin(&world, TO("http", ""), began);
-    world_run_for(&world, 1000);
-    world.fail_applies = true;
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("by hand"), &error), STATUS_OK);
-    world_run_for(&world, 10 * 1000);
-    world.fail_applies = false;
-    world_run_for(&world, 3 * 1000);
-    world_crash(&world);
-    struct destination_status status = engine_destination(world.engine, SLICE("d"));
+    stage_begin(&stage, TO("http", ""), began);
+    stage_run_for(&stage, 1000);
+    stage.fail_applies = true;
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE("by hand"), &error), STATUS_OK);
+    stage_run_for(&stage, 10 * 1000);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 3 * 1000);
+    stage_crash(&stage);
+    struct destination_status status = engine_destination(stage.engine, SLICE("d"));
     assert_string_equal(status.mode, "paused");
     assert_string_equal(status.pause_reason, "by hand");
     assert_int_equal(status.held_since, began + 1000);
-    world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world.send_count, 0);
-    world_end(&world);
+    stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage.send_count, 0);
+    stage_end(&stage);
 }
 
 /* More settlements than one batch holds stand before the pause. */
 static void a_pause_is_kept_behind_a_full_batch(void **state)
 {
-    struct world world = { .destination = hangs };
+    struct stage stage = { .destination = hangs };
     struct error error;
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 1500"), began);
-    world.destination = delivers; /* until the limit that is found by trying is as high as the configured one */
+    stage_begin(&stage, TO("http", ", concurrency: 1500"), began);
+    stage.destination = delivers; /* until the limit that is found by trying is as high as the configured one */
     for (int i = 0; i < 20000; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(engine_destination(world.engine, SLICE("d")).limit.now, 1500);
-    world.destination = hangs;
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(engine_destination(stage.engine, SLICE("d")).limit.now, 1500);
+    stage.destination = hangs;
     for (int i = 0; i < 1500; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    while (world.send_count < 20000 + 1500)
-        assert_true(world_step(&world));
-    for (struct world_send *send = world.sends; send; send = send->next)
-        send->at = world.now;
-    while (world.sends) /* all answers are here before the engine runs */
-        assert_true(world_step(&world));
-    engine_run(world.engine); /* one batch is with the store */
-    engine_run(world.engine); /* and the next is full */
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("now"), &error), STATUS_OK);
-    world_run_for(&world, 1000);
-    world_crash(&world);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "paused");
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    while (stage.send_count < 20000 + 1500)
+        assert_true(stage_step(&stage));
+    for (struct stage_send *send = stage.sends; send; send = send->next)
+        send->at = stage.now;
+    while (stage.sends) /* all answers are here before the engine runs */
+        assert_true(stage_step(&stage));
+    engine_run(stage.engine); /* one batch is with the store */
+    engine_run(stage.engine); /* and the next is full */
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE("now"), &error), STATUS_OK);
+    stage_run_for(&stage, 1000);
+    stage_crash(&stage);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "paused");
+    stage_end(&stage);
 }
 
-static int64_t refuses_by_name(struct world *world, const struct send *send, struct answer *answer)
+static int64_t refuses_by_name(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_BLOCKED;
     answer->code = SLICE("http:401");
@@ -602,63 +602,63 @@ static int64_t refuses_by_name(struct world *world, const struct send *send, str
 
 static void the_reason_of_a_hold_names_nobody(void **state)
 {
-    struct world world = { .destination = refuses_by_name };
+    struct stage stage = { .destination = refuses_by_name };
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 1"), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_add(&world, "d", "t", "two", "x");
-    world_run_for(&world, 1000);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).pause_reason,
+    stage_begin(&stage, TO("http", ", concurrency: 1"), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_add(&stage, "d", "t", "two", "x");
+    stage_run_for(&stage, 1000);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).pause_reason,
                         "job two of tenant t was refused: http:401, HTTP 401: <address> may not"); /* S1-078 */
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A stop gives back what was claimed and not sent yet; nothing is spent. */
 static void a_stop_gives_back_what_was_not_sent(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("http", ""), began);
-    world_run_for(&world, 1000);
-    world_add(&world, "d", "t", "one", "x");
-    while (!world.batches)
-        assert_true(world_step(&world));
-    engine_stop(world.engine);
-    world_run_for(&world, 1000);
-    assert_int_equal(engine_under_way(world.engine), 0);
-    assert_int_equal(world.send_count, 0);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, TO("http", ""), began);
+    stage_run_for(&stage, 1000);
+    stage_add(&stage, "d", "t", "one", "x");
+    while (!stage.batches)
+        assert_true(stage_step(&stage));
+    engine_stop(stage.engine);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(engine_under_way(stage.engine), 0);
+    assert_int_equal(stage.send_count, 0);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_WAITING);
     assert_int_equal(job.attempts, 0);
     assert_int_equal(job.retry_count, 0);
-    world_crash(&world);
-    world_run_for(&world, 10 * 1000);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
-    world_end(&world);
+    stage_crash(&stage);
+    stage_run_for(&stage, 10 * 1000);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
 /* While stopping, a refused settlement is tried again without anybody's help, and then left to the next process. */
 static void a_stop_ends_although_the_store_refuses(void **state)
 {
-    struct world world = { .destination = hangs };
+    struct stage stage = { .destination = hangs };
     (void)state;
-    world_begin(&world, TO("http", ""), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 100);
-    assert_int_equal(world.send_count, 1);
-    world.fail_applies = true;
-    world_run_for(&world, 65 * 1000); /* what is due cannot be promoted either */
-    engine_stop(world.engine);
-    world.sends->at = world.now;
-    world_run_for(&world, 30 * 1000);
-    assert_int_equal(engine_under_way(world.engine), 0);
-    world.fail_applies = false;
-    world_end(&world);
+    stage_begin(&stage, TO("http", ""), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 100);
+    assert_int_equal(stage.send_count, 1);
+    stage.fail_applies = true;
+    stage_run_for(&stage, 65 * 1000); /* what is due cannot be promoted either */
+    engine_stop(stage.engine);
+    stage.sends->at = stage.now;
+    stage_run_for(&stage, 30 * 1000);
+    assert_int_equal(engine_under_way(stage.engine), 0);
+    stage.fail_applies = false;
+    stage_end(&stage);
 }
 
-static int64_t crashes_when_asked(struct world *world, const struct send *send, struct answer *answer)
+static int64_t crashes_when_asked(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    size_t *questions = world->context;
+    size_t *questions = stage->context;
     *questions += send->job->step == STEP_VERIFY;
     answer->outcome = OUTCOME_IN_DOUBT;
     answer->text = SLICE("TIMEOUT after the body was sent");
@@ -669,88 +669,88 @@ static int64_t crashes_when_asked(struct world *world, const struct send *send, 
 static void a_question_that_kills_the_process_ends(void **state)
 {
     size_t questions = 0;
-    struct world world = { .destination = crashes_when_asked, .context = &questions };
+    struct stage stage = { .destination = crashes_when_asked, .context = &questions };
     (void)state;
-    world_begin(&world, TO("http", ", in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}', after: 1m, every: 1m, times: 3 }"),
+    stage_begin(&stage, TO("http", ", in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}', after: 1m, every: 1m, times: 3 }"),
                 began);
-    world_add(&world, "d", "t", "one", "x");
+    stage_add(&stage, "d", "t", "one", "x");
     for (int crashes = 0; crashes < 10; crashes++) {
-        world_run_for(&world, 5 * 60 * 1000);
-        world_crash(&world);
+        stage_run_for(&stage, 5 * 60 * 1000);
+        stage_crash(&stage);
     }
-    struct job job = world_job(&world, "t", "one");
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(questions, 3);
     assert_int_equal(job.state, STATE_DEAD);
     assert_true(slice_equal(job.dead_code, SLICE("IN_DOUBT")));
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* An interrupted attempt at a destination that is configured no more waits for it, and is in doubt then. */
 static void an_interrupted_attempt_waits_for_its_destination(void **state)
 {
-    struct world world = { .destination = hangs };
+    struct stage stage = { .destination = hangs };
     struct error error;
     (void)state;
-    world_begin(&world, TO("http", ", in_doubt: park"), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 100);
-    struct config *with = world.config;
-    world.config = config_from(SLICE("destinations: { other: { url: 'https://a.example/' } }\n"), "test.yaml");
-    world_crash(&world);
-    world_run_for(&world, (int64_t)3600 * 1000);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_RUNNING);
-    assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
-    world_run_for(&world, 6 * 60 * 1000);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, TO("http", ", in_doubt: park"), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 100);
+    struct config *with = stage.config;
+    stage.config = config_from(SLICE("destinations: { other: { url: 'https://a.example/' } }\n"), "test.yaml");
+    stage_crash(&stage);
+    stage_run_for(&stage, (int64_t)3600 * 1000);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_RUNNING);
+    assert_int_equal(engine_reload(stage.engine, with, &error), STATUS_OK);
+    stage_run_for(&stage, 6 * 60 * 1000);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_DEAD);
     assert_true(slice_equal(job.dead_code, SLICE("IN_DOUBT")));
     assert_int_equal(job.attempts, 1);
     config_unref(with);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Node a claims one job of d, which b then takes over from it. */
-static struct store *take_over(struct world *world)
+static struct store *take_over(struct stage *stage)
 {
     struct error error;
     struct store *a;
     struct arena memory = { 0 };
-    world_apply(world, &(struct store_op){ .kind = OP_GIVE, .own = { .destination = SLICE("d") } });
-    assert_int_equal(store_memory_join(world->store, &(struct store_settings){ .node = SLICE("a") }, &a, &error), STATUS_OK);
+    stage_apply(stage, &(struct store_op){ .kind = OP_GIVE, .own = { .destination = SLICE("d") } });
+    assert_int_equal(store_memory_join(stage->store, &(struct store_settings){ .node = SLICE("a") }, &a, &error), STATUS_OK);
     struct store_op ops[] = {
         { .kind = OP_TAKE, .own = { .destination = SLICE("d") } },
         { .kind = OP_INSERT, .insert = { .destination = SLICE("d"), .tenant = SLICE("t"), .id = SLICE("one"), .run_at = INSTANT_NONE,
                                          .deadline = INSTANT_NONE, .priority = PRIORITY_NORMAL, .payload = SLICE("x") } },
-        { .kind = OP_CLAIM, .claim = { .lane = 1, .max = 1, .lease_until = world->now + 24 * HOUR_MS } },
+        { .kind = OP_CLAIM, .claim = { .lane = 1, .max = 1, .lease_until = stage->now + 24 * HOUR_MS } },
     };
-    assert_int_equal(a->ops->apply(a, world->now, ops, 3, &memory, &error), STATUS_OK);
+    assert_int_equal(a->ops->apply(a, stage->now, ops, 3, &memory, &error), STATUS_OK);
     assert_int_equal(ops[2].claim.ret_count, 1);
     arena_release(&memory);
-    assert_int_equal(world->store->ops->fence(world->store, a->session, 0, world->now, &error), STATUS_OK);
+    assert_int_equal(stage->store->ops->fence(stage->store, a->session, 0, stage->now, &error), STATUS_OK);
     return a;
 }
 
 /* Until a send of the session that was fenced must be over, nobody says that it was interrupted, nor sends it again. */
 static void what_a_fenced_node_sent_is_waited_for(void **state)
 {
-    struct world world = { .destination = delivers, .node = "b" };
+    struct stage stage = { .destination = delivers, .node = "b" };
     (void)state;
-    world_begin(&world, TO("http", ", timeout: 30s, in_doubt: resend"), began);
-    struct store *a = take_over(&world);
-    world_crash(&world);
-    world_add(&world, "d", "t", "two", "x");
-    world_run_for(&world, 31900);
-    assert_int_equal(world_job(&world, "t", "two").state, STATE_COMPLETED); /* others need not wait */
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_RUNNING);
-    world_run_for(&world, 2 * 1000);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, TO("http", ", timeout: 30s, in_doubt: resend"), began);
+    struct store *a = take_over(&stage);
+    stage_crash(&stage);
+    stage_add(&stage, "d", "t", "two", "x");
+    stage_run_for(&stage, 31900);
+    assert_int_equal(stage_job(&stage, "t", "two").state, STATE_COMPLETED); /* others need not wait */
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_RUNNING);
+    stage_run_for(&stage, 2 * 1000);
+    struct job job = stage_job(&stage, "t", "one");
     assert_true(job.state != STATE_RUNNING);
     assert_true(slice_equal(job.last_code, SLICE("insist:interrupted")));
-    world_run_for(&world, (int64_t)3600 * 1000);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
-    assert_int_equal(world.send_count, 2);
+    stage_run_for(&stage, (int64_t)3600 * 1000);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_COMPLETED);
+    assert_int_equal(stage.send_count, 2);
     a->ops->close(a);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

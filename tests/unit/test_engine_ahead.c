@@ -20,10 +20,10 @@ struct scene {
     int64_t small_at; /* number of the send that was the small tenant's; 0: not yet */
 };
 
-static int64_t destination(struct world *world, const struct send *send, struct answer *answer)
+static int64_t destination(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct scene *scene = world->context;
-    int64_t under_way = (int64_t)sends_under_way(world) + 1;
+    struct scene *scene = stage->context;
+    int64_t under_way = (int64_t)sends_under_way(stage) + 1;
     scene->sends++;
     if (under_way > scene->under_way_max)
         scene->under_way_max = under_way;
@@ -33,45 +33,45 @@ static int64_t destination(struct world *world, const struct send *send, struct 
     return scene->takes_ms;
 }
 
-static void begin(struct world *world, struct scene *scene, const char *to, size_t jobs)
+static void begin(struct stage *stage, struct scene *scene, const char *to, size_t jobs)
 {
-    *world = (struct world){ .context = scene, .destination = destination };
-    world_begin(world, YAML, INT64_C(1760000000000));
-    world->commit_ms = COMMIT_MS;
+    *stage = (struct stage){ .context = scene, .destination = destination };
+    stage_begin(stage, YAML, INT64_C(1760000000000));
+    stage->commit_ms = COMMIT_MS;
     for (size_t i = 0; i < jobs; i++) {
         char id[32];
         snprintf(id, sizeof id, "j%zu", i);
-        world_add(world, to, "t", id, "{}");
+        stage_add(stage, to, "t", id, "{}");
     }
 }
 
 /* Runs in small steps until all is done; returns how long that took. The most that were claimed at once is told. */
-static int64_t run_all(struct world *world, const char *to, int64_t jobs, int64_t *ret_running_max)
+static int64_t run_all(struct stage *stage, const char *to, int64_t jobs, int64_t *ret_running_max)
 {
-    instant start = world->now;
+    instant start = stage->now;
     *ret_running_max = 0;
-    while (world_counts(world, to).completed < jobs && world->now < start + HOUR_MS) {
-        world_run_for(world, 1);
-        int64_t running = world_counts(world, to).running;
+    while (stage_counts(stage, to).completed < jobs && stage->now < start + HOUR_MS) {
+        stage_run_for(stage, 1);
+        int64_t running = stage_counts(stage, to).running;
         *ret_running_max = running > *ret_running_max ? running : *ret_running_max;
     }
-    assert_int_equal(world_counts(world, to).completed, jobs);
-    return world->now - start;
+    assert_int_equal(stage_counts(stage, to).completed, jobs);
+    return stage->now - start;
 }
 
 static void quick_sends_do_not_wait_for_the_store(void **state)
 {
     (void)state;
     enum { JOBS = 4000 };
-    struct world world;
+    struct stage stage;
     struct scene scene = { .takes_ms = 1 };
     int64_t running_max;
-    begin(&world, &scene, "d", JOBS);
-    int64_t took = run_all(&world, "d", JOBS, &running_max);
+    begin(&stage, &scene, "d", JOBS);
+    int64_t took = run_all(&stage, "d", JOBS, &running_max);
     check(took < 5 * JOBS / SLOTS / 4 + WARM_MS, "took %lld ms", (long long)took);
     assert_int_equal(scene.sends, JOBS);
     assert_int_equal(scene.under_way_max, SLOTS);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Slow ones, and those that must not be sent twice, claim no more than there are slots. */
@@ -80,21 +80,21 @@ static void others_claim_only_for_free_slots(void **state)
     (void)state;
     static const struct { const char *to; int64_t takes_ms; } rows[] = { { "d", 1000 }, { "careful", 1 } };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct world world;
+        struct stage stage;
         struct scene scene = { .takes_ms = rows[i].takes_ms };
         int64_t running_max;
-        begin(&world, &scene, rows[i].to, 100);
-        run_all(&world, rows[i].to, 100, &running_max);
+        begin(&stage, &scene, rows[i].to, 100);
+        run_all(&stage, rows[i].to, 100, &running_max);
         /* Those answered count as running until that is written down. */
         check(running_max <= 2 * SLOTS, "row %zu: %lld claimed at once", i, (long long)running_max);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
 /* Refuses everything. */
-static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
+static int64_t refuses(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    int64_t takes_ms = destination(world, send, answer);
+    int64_t takes_ms = destination(stage, send, answer);
     answer->outcome = OUTCOME_PERMANENT;
     answer->code = SLICE("http:422");
     answer->text = SLICE("HTTP 422: no");
@@ -106,151 +106,151 @@ static void a_full_dead_letter_store_gives_them_back(void **state)
 {
     enum { DEAD_MAX = 3 };
     struct scene scene = { .takes_ms = 1 };
-    struct world world = { .context = &scene, .destination = destination };
+    struct stage stage = { .context = &scene, .destination = destination };
     (void)state;
-    world_begin(&world, "destinations: { d: { url: 'http://d.example/', concurrency: 4, breaker: { enabled: false }, "
+    stage_begin(&stage, "destinations: { d: { url: 'http://d.example/', concurrency: 4, breaker: { enabled: false }, "
                         "dead: { max: 3 } } }\n", INT64_C(1760000000000));
-    world.commit_ms = COMMIT_MS;
+    stage.commit_ms = COMMIT_MS;
     for (int i = 0; i < 4000; i++)
-        world_add(&world, "d", "t", NULL, "{}");
-    world_run_for(&world, WARM_MS);
-    assert_true(world_counts(&world, "d").running > SLOTS); /* some are claimed ahead */
-    world.destination = refuses;
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_in_range(world_counts(&world, "d").dead, DEAD_MAX, DEAD_MAX + SLOTS);
-    assert_int_equal(world_counts(&world, "d").running, 0);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "{}");
+    stage_run_for(&stage, WARM_MS);
+    assert_true(stage_counts(&stage, "d").running > SLOTS); /* some are claimed ahead */
+    stage.destination = refuses;
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_in_range(stage_counts(&stage, "d").dead, DEAD_MAX, DEAD_MAX + SLOTS);
+    assert_int_equal(stage_counts(&stage, "d").running, 0);
+    stage_end(&stage);
 }
 
 static void after_a_death_nothing_is_claimed_ahead_for_a_while(void **state)
 {
     (void)state;
-    struct world world;
+    struct stage stage;
     struct scene scene = { .takes_ms = 1 };
-    begin(&world, &scene, "d", 3000);
-    world_run_for(&world, WARM_MS);
-    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
-    world_crash(&world);
+    begin(&stage, &scene, "d", 3000);
+    stage_run_for(&stage, WARM_MS);
+    assert_true(stage_counts(&stage, "d").running > 2 * SLOTS);
+    stage_crash(&stage);
     for (int i = 0; i < 500; i++) {
-        world_run_for(&world, 1);
+        stage_run_for(&stage, 1);
         if (i > 5 * COMMIT_MS) /* by then the interrupted ones are settled */
-            check(world_counts(&world, "d").running <= 2 * SLOTS, "%d ms after", i);
+            check(stage_counts(&stage, "d").running <= 2 * SLOTS, "%d ms after", i);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* The clock goes back by hours: the minute without claims ahead is not hours because of it. */
 static void a_clock_put_back_does_not_make_that_longer(void **state)
 {
     (void)state;
-    struct world world;
+    struct stage stage;
     struct scene scene = { .takes_ms = 1 };
-    begin(&world, &scene, "d", 3000);
-    world_run_for(&world, WARM_MS);
-    world_crash(&world);
-    world_run_for(&world, 10 * COMMIT_MS);
-    world.now -= 5 * (instant)HOUR_MS;
-    for (struct world_send *send = world.sends; send; send = send->next)
-        send->at = world.now + 1; /* these take as long as they take */
-    world.commit_at = world.now + COMMIT_MS;
-    world.wake_at = world.now;
-    world_run_for(&world, 2 * MINUTE_MS);
+    begin(&stage, &scene, "d", 3000);
+    stage_run_for(&stage, WARM_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, 10 * COMMIT_MS);
+    stage.now -= 5 * (instant)HOUR_MS;
+    for (struct stage_send *send = stage.sends; send; send = send->next)
+        send->at = stage.now + 1; /* these take as long as they take */
+    stage.commit_at = stage.now + COMMIT_MS;
+    stage.wake_at = stage.now;
+    stage_run_for(&stage, 2 * MINUTE_MS);
     for (int i = 0; i < 2000; i++)
-        world_add(&world, "d", "t", NULL, "{}");
+        stage_add(&stage, "d", "t", NULL, "{}");
     int64_t most = 0;
     for (int i = 0; i < 2 * WARM_MS; i++) {
-        world_run_for(&world, 1);
-        int64_t running = world_counts(&world, "d").running;
+        stage_run_for(&stage, 1);
+        int64_t running = stage_counts(&stage, "d").running;
         most = running > most ? running : most;
     }
     check(most > 2 * SLOTS, "%d claimed at most", (int)most);
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static void check_untouched(struct world *world, int64_t jobs)
+static void check_untouched(struct stage *stage, int64_t jobs)
 {
     int64_t sent = 0;
     for (int64_t i = 0; i < jobs; i++) {
         char id[32];
         snprintf(id, sizeof id, "j%lld", (long long)i);
-        struct job job = world_job(world, "t", id);
+        struct job job = stage_job(stage, "t", id);
         sent += job.state == STATE_COMPLETED;
         check(job.attempts == (job.state == STATE_COMPLETED), "%s has %lld attempts", id, (long long)job.attempts);
         check(job.state != STATE_RUNNING, "%s is running", id);
     }
-    assert_int_equal(sent, ((struct scene *)world->context)->sends);
+    assert_int_equal(sent, ((struct scene *)stage->context)->sends);
 }
 
 static void a_pause_gives_them_back(void **state)
 {
     (void)state;
     enum { JOBS = 3000 };
-    struct world world;
+    struct stage stage;
     struct scene scene = { .takes_ms = 1 };
     struct error error;
     int64_t running_max;
-    begin(&world, &scene, "d", JOBS);
-    world_run_for(&world, WARM_MS);
-    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    begin(&stage, &scene, "d", JOBS);
+    stage_run_for(&stage, WARM_MS);
+    assert_true(stage_counts(&stage, "d").running > 2 * SLOTS);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
     int64_t sends = scene.sends;
-    world_run_for(&world, 20 * COMMIT_MS);
+    stage_run_for(&stage, 20 * COMMIT_MS);
     assert_int_equal(scene.sends, sends);
-    check_untouched(&world, JOBS);
-    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    run_all(&world, "d", JOBS, &running_max);
+    check_untouched(&stage, JOBS);
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), &error), STATUS_OK);
+    run_all(&stage, "d", JOBS, &running_max);
     assert_int_equal(scene.sends, JOBS);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void a_stop_gives_them_back(void **state)
 {
     (void)state;
     enum { JOBS = 3000 };
-    struct world world;
+    struct stage stage;
     struct scene scene = { .takes_ms = 1 };
-    begin(&world, &scene, "d", JOBS);
-    world_run_for(&world, WARM_MS);
-    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
-    engine_stop(world.engine);
-    world_run_for(&world, 20 * COMMIT_MS);
-    assert_int_equal(engine_under_way(world.engine), 0);
-    check_untouched(&world, JOBS);
-    world_end(&world);
+    begin(&stage, &scene, "d", JOBS);
+    stage_run_for(&stage, WARM_MS);
+    assert_true(stage_counts(&stage, "d").running > 2 * SLOTS);
+    engine_stop(stage.engine);
+    stage_run_for(&stage, 20 * COMMIT_MS);
+    assert_int_equal(engine_under_way(stage.engine), 0);
+    check_untouched(&stage, JOBS);
+    stage_end(&stage);
 }
 
 /* The destination hangs: what was claimed for it is not kept from an urgent job, or from another daemon. */
 static void a_second_is_the_longest_wait(void **state)
 {
     (void)state;
-    struct world world;
+    struct stage stage;
     struct scene scene = { .takes_ms = 1 };
-    begin(&world, &scene, "d", 3000);
-    world_run_for(&world, WARM_MS);
-    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
+    begin(&stage, &scene, "d", 3000);
+    stage_run_for(&stage, WARM_MS);
+    assert_true(stage_counts(&stage, "d").running > 2 * SLOTS);
     scene.takes_ms = HOUR_MS;
-    world_run_for(&world, 2500);
-    assert_int_equal(world_counts(&world, "d").running, SLOTS);
-    world_end(&world);
+    stage_run_for(&stage, 2500);
+    assert_int_equal(stage_counts(&stage, "d").running, SLOTS);
+    stage_end(&stage);
 }
 
 static void a_tenant_that_comes_later_is_not_last(void **state)
 {
     (void)state;
-    struct world world;
+    struct stage stage;
     struct scene scene = { .takes_ms = 1 };
-    begin(&world, &scene, "d", 3000);
-    world_run_for(&world, WARM_MS);
-    world_add(&world, "d", "small", "s", "{}");
+    begin(&stage, &scene, "d", 3000);
+    stage_run_for(&stage, WARM_MS);
+    stage_add(&stage, "d", "small", "s", "{}");
     int64_t claimed_at = 0;
-    while (scene.small_at == 0 && world_counts(&world, "d").completed <= 3000) {
-        assert_true(world_step(&world) || (world_run_for(&world, 1), true));
-        if (claimed_at == 0 && world_job(&world, "small", "s").state == STATE_RUNNING)
+    while (scene.small_at == 0 && stage_counts(&stage, "d").completed <= 3000) {
+        assert_true(stage_step(&stage) || (stage_run_for(&stage, 1), true));
+        if (claimed_at == 0 && stage_job(&stage, "small", "s").state == STATE_RUNNING)
             claimed_at = scene.sends;
     }
     check(scene.small_at - claimed_at <= 3 + SLOTS, "%lld sends after it was claimed",
           (long long)(scene.small_at - claimed_at));
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

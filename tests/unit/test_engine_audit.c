@@ -15,16 +15,16 @@ static instant start;
 
 static int begin(void **state)
 {
-    static struct world world;
+    static struct stage stage;
     assert_int_equal(instant_parse(SLICE("2025-01-12T10:40:00Z"), &start, NULL), STATUS_OK);
-    world_begin(&world, yaml, start);
-    *state = &world;
+    stage_begin(&stage, yaml, start);
+    *state = &stage;
     return 0;
 }
 
 static int end(void **state)
 {
-    world_end(*state);
+    stage_end(*state);
     return 0;
 }
 
@@ -41,27 +41,27 @@ static void see_event(void *context, const struct event *event)
 }
 
 /* How many events there are; the oldest one's time is told, too. */
-static size_t count_events(struct world *world, instant *ret_oldest)
+static size_t count_events(struct stage *stage, instant *ret_oldest)
 {
     struct trail trail = { .oldest = INSTANT_NONE };
-    events_each(world, see_event, &trail);
+    events_each(stage, see_event, &trail);
     *ret_oldest = trail.oldest;
     return trail.count;
 }
 
 static void only_what_is_older_goes(void **state)
 {
-    struct world *world = *state;
+    struct stage *stage = *state;
     instant oldest;
-    world_add(world, "d", "t", "old", "1");
-    world_add(world, "d", "t", "as old", "1"); /* one event alone stays: a trim leaves one that tells of it */
-    world_run_for(world, 10 * DAY_MS);
-    world_add(world, "d", "t", "young", "1");
-    world_run_until(world, start + KEPT_MS - MINUTE_MS);
-    size_t before = count_events(world, &oldest);
+    stage_add(stage, "d", "t", "old", "1");
+    stage_add(stage, "d", "t", "as old", "1"); /* one event alone stays: a trim leaves one that tells of it */
+    stage_run_for(stage, 10 * DAY_MS);
+    stage_add(stage, "d", "t", "young", "1");
+    stage_run_until(stage, start + KEPT_MS - MINUTE_MS);
+    size_t before = count_events(stage, &oldest);
     check(oldest <= start + SECOND_MS, "events are gone before their time: the oldest is of %lld", (long long)oldest);
-    world_run_until(world, start + KEPT_MS + 2 * MINUTE_MS);
-    size_t after = count_events(world, &oldest);
+    stage_run_until(stage, start + KEPT_MS + 2 * MINUTE_MS);
+    size_t after = count_events(stage, &oldest);
     check(after < before && after > 0, "%zu events of %zu", after, before);
     check(oldest >= start + 2 * MINUTE_MS && oldest <= start + 10 * DAY_MS + SECOND_MS, "the oldest is of %lld", (long long)oldest);
 }
@@ -69,17 +69,17 @@ static void only_what_is_older_goes(void **state)
 /* What comes faster than one look a minute can take away must go as fast as it came. */
 static void a_long_trail_goes_in_a_row(void **state)
 {
-    struct world *world = *state;
+    struct stage *stage = *state;
     instant oldest;
     char id[16];
     for (int i = 0; i < MANY; i++) {
         snprintf(id, sizeof id, "%d", i);
-        world_add(world, "d", "t", id, "1");
+        stage_add(stage, "d", "t", id, "1");
     }
-    world_run_until(world, start + KEPT_MS - MINUTE_MS);
-    assert_true(count_events(world, &oldest) >= MANY);
-    world_run_until(world, start + KEPT_MS + MINUTE_MS + SECONDS_MANY * SECOND_MS);
-    size_t left = count_events(world, &oldest);
+    stage_run_until(stage, start + KEPT_MS - MINUTE_MS);
+    assert_true(count_events(stage, &oldest) >= MANY);
+    stage_run_until(stage, start + KEPT_MS + MINUTE_MS + SECONDS_MANY * SECOND_MS);
+    size_t left = count_events(stage, &oldest);
     check(left < MANY / 10, "%zu events are left", left);
 }
 
@@ -87,13 +87,13 @@ static void a_long_trail_goes_in_a_row(void **state)
 static void short_times_are_kept_too(void **state)
 {
     (void)state;
-    struct world world = { 0 };
+    struct stage stage = { 0 };
     instant oldest;
     struct arena memory;
     struct destination_total *totals;
     struct error error;
     size_t count;
-    world_begin(&world, "retention: { completed: 10s, audit: 10s }\n"
+    stage_begin(&stage, "retention: { completed: 10s, audit: 10s }\n"
                         "destinations: { d: { transport: pull, dead: { ttl: 5s } } }\n", start);
     for (int i = 0; i < 500; i++) {
         char id[16];
@@ -101,21 +101,21 @@ static void short_times_are_kept_too(void **state)
         struct store_op op = { .kind = OP_INSERT,
                                .insert = { .destination = SLICE("d"), .tenant = SLICE("t"), .id = slice_from(id),
                                            .priority = PRIORITY_NORMAL, .run_at = INSTANT_NONE,
-                                           .deadline = world.now + SECOND_MS, .payload = SLICE("1") } };
-        world_apply(&world, &op);
+                                           .deadline = stage.now + SECOND_MS, .payload = SLICE("1") } };
+        stage_apply(&stage, &op);
     }
-    world_run_for(&world, 9 * SECOND_MS);
+    stage_run_for(&stage, 9 * SECOND_MS);
     arena_init(&memory, SIZE_MAX / 2);
-    assert_int_equal(world.reader->ops->reader_totals(world.reader, 1, &memory, &totals, &count, &error), STATUS_OK);
+    assert_int_equal(stage.reader->ops->reader_totals(stage.reader, 1, &memory, &totals, &count, &error), STATUS_OK);
     assert_int_equal(count, 1);
     assert_int_equal(totals[0].counts.pending, 0);
     check(totals[0].counts.dead == 0, "%lld dead letters are left", (long long)totals[0].counts.dead);
     arena_release(&memory);
-    assert_true(count_events(&world, &oldest) >= 1000);
-    world_run_for(&world, 12 * SECOND_MS);
-    size_t left = count_events(&world, &oldest);
+    assert_true(count_events(&stage, &oldest) >= 1000);
+    stage_run_for(&stage, 12 * SECOND_MS);
+    size_t left = count_events(&stage, &oldest);
     check(left < 10, "%zu events are left", left);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void five_years_are_the_default(void **state)

@@ -12,31 +12,31 @@ enum { JOBS = 20, AT_ONCE = 4 };
 #define CONFIG "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, timeout: 10s, " \
                "concurrency: 4, in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}' } } }\n"
 
-static void begin_with_jobs(struct world *world)
+static void begin_with_jobs(struct stage *stage)
 {
-    *world = (struct world){ .destination = delivers };
-    world_begin(world, CONFIG, began);
+    *stage = (struct stage){ .destination = delivers };
+    stage_begin(stage, CONFIG, began);
     for (int i = 0; i < JOBS; i++) {
         char id[8];
         snprintf(id, sizeof id, "%d", i);
-        world_add(world, "d", "t", id, "x");
+        stage_add(stage, "d", "t", id, "x");
     }
 }
 
 /* All are delivered, by one send each, and nothing else was counted. */
-static void end_with_all_sent_once(struct world *world)
+static void end_with_all_sent_once(struct stage *stage)
 {
-    world_run_for(world, HOUR_MS);
-    assert_int_equal(world_counts(world, "d").completed, JOBS);
+    stage_run_for(stage, HOUR_MS);
+    assert_int_equal(stage_counts(stage, "d").completed, JOBS);
     for (int i = 0; i < JOBS; i++) {
         char id[8];
         snprintf(id, sizeof id, "%d", i);
-        struct job job = world_job(world, "t", id);
+        struct job job = stage_job(stage, "t", id);
         check(job.attempts == 1 && job.attempts_total == 1 && job.retry_count == 0 && !job.doubted,
               "job %d: %d attempts, %d retries", i, (int)job.attempts_total, (int)job.retry_count);
     }
-    assert_int_equal(world->send_count, JOBS);
-    world_end(world);
+    assert_int_equal(stage->send_count, JOBS);
+    stage_end(stage);
 }
 
 /* The store goes with four sends under way: in doubt is the transaction that settles the first of them. */
@@ -46,19 +46,19 @@ static void what_was_under_way_is_settled_when_it_is_back(void **state)
     (void)state;
     for (int applied = 0; applied < 2; applied++)
         for (size_t i = 0; i < COUNT_OF(absences); i++) {
-            struct world world;
-            begin_with_jobs(&world);
-            world_settle(&world);
-            assert_int_equal(world.send_count, AT_ONCE);
-            world_leave(&world, applied);
-            world_run_for(&world, 20);
-            assert_non_null(world.doubted);
-            world_run_for(&world, absences[i]);
-            assert_int_equal(world.send_count, AT_ONCE); /* nothing more was claimed */
-            assert_int_equal(sends_under_way(&world), 0);
-            assert_int_equal(world_counts(&world, "d").dead, 0);
-            world_return(&world);
-            end_with_all_sent_once(&world);
+            struct stage stage;
+            begin_with_jobs(&stage);
+            stage_settle(&stage);
+            assert_int_equal(stage.send_count, AT_ONCE);
+            stage_leave(&stage, applied);
+            stage_run_for(&stage, 20);
+            assert_non_null(stage.doubted);
+            stage_run_for(&stage, absences[i]);
+            assert_int_equal(stage.send_count, AT_ONCE); /* nothing more was claimed */
+            assert_int_equal(sends_under_way(&stage), 0);
+            assert_int_equal(stage_counts(&stage, "d").dead, 0);
+            stage_return(&stage);
+            end_with_all_sent_once(&stage);
         }
 }
 
@@ -72,47 +72,47 @@ static void a_claim_in_doubt_is_sent_once(void **state)
     (void)state;
     for (int applied = 0; applied < 2; applied++)
         for (size_t i = 0; i < COUNT_OF(absences); i++) {
-            struct world world;
-            begin_with_jobs(&world);
-            while (!world.batches || world.batches->ops[0].kind != OP_CLAIM)
-                assert_true(world_step(&world));
-            world_leave(&world, applied);
-            world_step(&world);
-            assert_non_null(world.doubted);
-            assert_int_equal(world_counts(&world, "d").running, applied ? AT_ONCE : 0);
-            world_run_for(&world, absences[i]);
-            assert_int_equal(world.send_count, 0);
-            world_return(&world);
+            struct stage stage;
+            begin_with_jobs(&stage);
+            while (!stage.batches || stage.batches->ops[0].kind != OP_CLAIM)
+                assert_true(stage_step(&stage));
+            stage_leave(&stage, applied);
+            stage_step(&stage);
+            assert_non_null(stage.doubted);
+            assert_int_equal(stage_counts(&stage, "d").running, applied ? AT_ONCE : 0);
+            stage_run_for(&stage, absences[i]);
+            assert_int_equal(stage.send_count, 0);
+            stage_return(&stage);
             if (applied) /* with its own lease, which still covers a send of its whole timeout */
-                assert_int_equal(world.send_count, absences[i] <= 60 * SECOND_MS ? AT_ONCE : 0);
-            end_with_all_sent_once(&world);
+                assert_int_equal(stage.send_count, absences[i] <= 60 * SECOND_MS ? AT_ONCE : 0);
+            end_with_all_sent_once(&stage);
         }
 }
 
 /* Who stops while the store is away does not wait for ever; what nobody could write down is found by the next start. */
 static void a_stop_does_not_wait_for_a_store_that_is_away(void **state)
 {
-    struct world world;
+    struct stage stage;
     (void)state;
-    begin_with_jobs(&world);
-    world_settle(&world);
-    world_leave(&world, false);
-    world_run_for(&world, 30);
-    engine_stop(world.engine);
-    assert_non_null(world.doubted);
-    for (int i = 0; i < 10 && engine_under_way(world.engine) > 0; i++) {
-        struct batch *doubted = world.doubted;
-        world.doubted = NULL;
+    begin_with_jobs(&stage);
+    stage_settle(&stage);
+    stage_leave(&stage, false);
+    stage_run_for(&stage, 30);
+    engine_stop(stage.engine);
+    assert_non_null(stage.doubted);
+    for (int i = 0; i < 10 && engine_under_way(stage.engine) > 0; i++) {
+        struct batch *doubted = stage.doubted;
+        stage.doubted = NULL;
         if (doubted) { /* as the writer does that is told to wait no more */
             doubted->status = error_set(&doubted->error, STATUS_AWAY, "the test's store is away");
             doubted->done(doubted);
         }
-        world_run_for(&world, SECOND_MS);
+        stage_run_for(&stage, SECOND_MS);
     }
-    assert_int_equal(engine_under_way(world.engine), 0);
-    world_return(&world);
-    assert_int_equal(world_counts(&world, "d").running, AT_ONCE);
-    world_end(&world);
+    assert_int_equal(engine_under_way(stage.engine), 0);
+    stage_return(&stage);
+    assert_int_equal(stage_counts(&stage, "d").running, AT_ONCE);
+    stage_end(&stage);
 }
 
 /*
@@ -126,31 +126,31 @@ static void a_rate_holds_over_an_absence(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rates); i++) {
         char config[512];
-        struct world world = { .destination = delivers };
+        struct stage stage = { .destination = delivers };
         snprintf(config, sizeof config, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, "
                                         "timeout: 10s, concurrency: 4, in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}' }, rate: { %s } } }\n",
                  rates[i].rate);
-        world_begin(&world, config, began);
+        stage_begin(&stage, config, began);
         for (int job = 0; job < JOBS; job++)
-            world_add(&world, "d", "t", NULL, "x");
-        while (!world.batches || world.batches->ops[0].kind != OP_CLAIM)
-            assert_true(world_step(&world));
-        world_leave(&world, true);
-        world_step(&world);
-        assert_int_equal(world_counts(&world, "d").running, AT_ONCE);
-        world_run_for(&world, 59 * SECOND_MS);
-        world_return(&world);
-        world_run_for(&world, SECOND_MS / 2);
-        check(world.send_count > 0 && world.send_count <= rates[i].most, "%s: %zu sends at once", rates[i].rate, world.send_count);
-        world_run_for(&world, HOUR_MS);
-        assert_int_equal(world_counts(&world, "d").completed, JOBS);
-        world_end(&world);
+            stage_add(&stage, "d", "t", NULL, "x");
+        while (!stage.batches || stage.batches->ops[0].kind != OP_CLAIM)
+            assert_true(stage_step(&stage));
+        stage_leave(&stage, true);
+        stage_step(&stage);
+        assert_int_equal(stage_counts(&stage, "d").running, AT_ONCE);
+        stage_run_for(&stage, 59 * SECOND_MS);
+        stage_return(&stage);
+        stage_run_for(&stage, SECOND_MS / 2);
+        check(stage.send_count > 0 && stage.send_count <= rates[i].most, "%s: %zu sends at once", rates[i].rate, stage.send_count);
+        stage_run_for(&stage, HOUR_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, JOBS);
+        stage_end(&stage);
     }
 }
 
-static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
+static int64_t refuses(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     *answer = (struct answer){ .attempted = true, .outcome = OUTCOME_BLOCKED, .code = SLICE("http:401"), .text = SLICE("unauthorized"),
                                .retry_after_ms = -1 };
@@ -158,9 +158,9 @@ static int64_t refuses(struct world *world, const struct send *send, struct answ
 }
 
 /* The next look is due before this one is answered. */
-static int64_t refuses_late(struct world *world, const struct send *send, struct answer *answer)
+static int64_t refuses_late(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    refuses(world, send, answer);
+    refuses(stage, send, answer);
     return 9 * SECOND_MS;
 }
 
@@ -176,40 +176,40 @@ static bool has_claim(const struct batch *batch)
 static void a_look_has_its_whole_timeout(void **state)
 {
     (void)state;
-    struct world world = { .destination = refuses };
-    world_begin(&world, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, timeout: 5m, concurrency: 4 } }\n",
+    struct stage stage = { .destination = refuses };
+    stage_begin(&stage, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, timeout: 5m, concurrency: 4 } }\n",
                 began);
-    add_jobs(&world, 8);
-    world_run_for(&world, 59 * SECOND_MS);
-    size_t refused = world.send_count;
-    world_run_for(&world, 5 * SECOND_MS);
-    assert_int_equal(world.send_count, refused + 1);
-    world_end(&world);
+    add_jobs(&stage, 8);
+    stage_run_for(&stage, 59 * SECOND_MS);
+    size_t refused = stage.send_count;
+    stage_run_for(&stage, 5 * SECOND_MS);
+    assert_int_equal(stage.send_count, refused + 1);
+    stage_end(&stage);
 }
 
 /* Accounts get locked: a look that was claimed before the absence and one that is due after it are one. */
 static void a_look_of_before_the_absence_is_the_only_one(void **state)
 {
     (void)state;
-    struct world world = { .destination = refuses };
-    world_begin(&world, CONFIG, began);
-    add_jobs(&world, 8);
-    world_run_for(&world, 59 * SECOND_MS);
-    size_t refused = world.send_count;
+    struct stage stage = { .destination = refuses };
+    stage_begin(&stage, CONFIG, began);
+    add_jobs(&stage, 8);
+    stage_run_for(&stage, 59 * SECOND_MS);
+    size_t refused = stage.send_count;
     assert_true(refused >= 2);
-    for (int i = 0; i < 5000 && !has_claim(world.batches); i++)
-        if (!world_step(&world))
-            world.now++;
-    assert_true(has_claim(world.batches));
-    world.destination = refuses_late;
-    world_leave(&world, true);
-    world_step(&world);
-    world_run_for(&world, 58 * SECOND_MS); /* its lease is still good */
-    assert_int_equal(world.send_count, refused);
-    world_return(&world);
-    world_run_for(&world, 50 * SECOND_MS);
-    assert_int_equal(world.send_count, refused + 1);
-    world_end(&world);
+    for (int i = 0; i < 5000 && !has_claim(stage.batches); i++)
+        if (!stage_step(&stage))
+            stage.now++;
+    assert_true(has_claim(stage.batches));
+    stage.destination = refuses_late;
+    stage_leave(&stage, true);
+    stage_step(&stage);
+    stage_run_for(&stage, 58 * SECOND_MS); /* its lease is still good */
+    assert_int_equal(stage.send_count, refused);
+    stage_return(&stage);
+    stage_run_for(&stage, 50 * SECOND_MS);
+    assert_int_equal(stage.send_count, refused + 1);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -31,13 +31,13 @@ static bool is_refused(const struct door *door, const struct job *job)
            (door->one_in > 0 && job->seq % door->one_in == 0);
 }
 
-static int64_t guards(struct world *world, const struct send *send, struct answer *answer)
+static int64_t guards(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct door *door = world->context;
-    if ((door->until > 0 && world->now >= door->until) || !is_refused(door, send->job))
-        return delivers(world, send, answer);
+    struct door *door = stage->context;
+    if ((door->until > 0 && stage->now >= door->until) || !is_refused(door, send->job))
+        return delivers(stage, send, answer);
     if (door->refused < 64)
-        door->refused_at[door->refused] = world->now;
+        door->refused_at[door->refused] = stage->now;
     door->refused++;
     answer->code = door->unsent ? SLICE("curl:60") : SLICE("http:403");
     answer->text = door->unsent ? SLICE("SSL certificate problem: certificate has expired") : SLICE("HTTP 403: not you");
@@ -45,25 +45,25 @@ static int64_t guards(struct world *world, const struct send *send, struct answe
     return 20;
 }
 
-static void add(struct world *world, const char *tenant, char letter, int count)
+static void add(struct stage *stage, const char *tenant, char letter, int count)
 {
     for (int i = 0; i < count; i++) {
         char id[16];
         snprintf(id, sizeof id, "%c%d", letter, i);
-        world_add(world, "d", tenant, id, "x");
+        stage_add(stage, "d", tenant, id, "x");
     }
 }
 
-static void resume(struct world *world)
+static void resume(struct stage *stage)
 {
     struct error error;
-    assert_int_equal(engine_resume(world->engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_resume(stage->engine, SLICE("d"), &error), STATUS_OK);
 }
 
-static void is_held(struct world *world, const char *tenant, const char *id)
+static void is_held(struct stage *stage, const char *tenant, const char *id)
 {
-    struct job job = world_job(world, tenant, id);
-    check(job.state == STATE_WAITING && job.last_class == OUTCOME_BLOCKED && job.retry_count == 0 && job.run_at > world->now,
+    struct job job = stage_job(stage, tenant, id);
+    check(job.state == STATE_WAITING && job.last_class == OUTCOME_BLOCKED && job.retry_count == 0 && job.run_at > stage->now,
           "%s: %s, %lld retries", id, job_state_name(job.state), (long long)job.retry_count);
 }
 
@@ -71,34 +71,34 @@ static void is_held(struct world *world, const char *tenant, const char *id)
 static void one_job_holds_itself(void **state)
 {
     struct door door = { .jobs = "x" };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 5"), began);
-    add(&world, "A", 'x', 1);
-    add(&world, "A", 'a', 50);
-    add(&world, "B", 'b', 50);
-    world_run_for(&world, 30 * SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 100);
+    stage_begin(&stage, TO(", concurrency: 5"), began);
+    add(&stage, "A", 'x', 1);
+    add(&stage, "A", 'a', 50);
+    add(&stage, "B", 'b', 50);
+    stage_run_for(&stage, 30 * SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 100);
     assert_int_equal(door.refused, 1);
-    assert_string_equal(status_of(&world).mode, "normal");
-    assert_int_equal(status_of(&world).tenants_paused, 0);
-    is_held(&world, "A", "x0");
+    assert_string_equal(status_of(&stage).mode, "normal");
+    assert_int_equal(status_of(&stage).tenants_paused, 0);
+    is_held(&stage, "A", "x0");
     for (int i = 0; i < 3; i++) {
-        add(&world, "B", (char)('m' + i), 5);
-        resume(&world);
-        world_run_for(&world, 10 * SECOND_MS);
+        add(&stage, "B", (char)('m' + i), 5);
+        resume(&stage);
+        stage_run_for(&stage, 10 * SECOND_MS);
         assert_int_equal(door.refused, 2 + i);
-        assert_int_equal(world_counts(&world, "d").completed, 105 + 5 * i);
-        assert_string_equal(status_of(&world).mode, "normal");
-        is_held(&world, "A", "x0");
+        assert_int_equal(stage_counts(&stage, "d").completed, 105 + 5 * i);
+        assert_string_equal(status_of(&stage).mode, "normal");
+        is_held(&stage, "A", "x0");
     }
-    world_crash(&world);
-    is_held(&world, "A", "x0");
+    stage_crash(&stage);
+    is_held(&stage, "A", "x0");
     door.jobs = NULL;
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world_job(&world, "A", "x0").state, STATE_COMPLETED);
-    assert_int_equal(reported(&world, "blocked", NULL) + reported(&world, "tenant_blocked", NULL), 0);
-    world_end(&world);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_job(&stage, "A", "x0").state, STATE_COMPLETED);
+    assert_int_equal(reported(&stage, "blocked", NULL) + reported(&stage, "tenant_blocked", NULL), 0);
+    stage_end(&stage);
 }
 
 /* Alone it looks by itself: after a minute, then each time twice as long, and hourly in the end; without a try spent. */
@@ -106,45 +106,45 @@ static void a_job_alone_looks_by_itself(void **state)
 {
     static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 60, 60, 60 };
     struct door door = { .all = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(""), began);
-    add(&world, "A", 'x', 1);
-    world_run_for(&world, 10 * MINUTE_MS);
-    world_crash(&world);
-    world_run_for(&world, 4 * HOUR_MS);
+    stage_begin(&stage, TO(""), began);
+    add(&stage, "A", 'x', 1);
+    stage_run_for(&stage, 10 * MINUTE_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, 4 * HOUR_MS);
     assert_true(door.refused >= (int)COUNT_OF(minutes));
     for (size_t i = 0; i + 1 < COUNT_OF(minutes); i++) {
         int64_t waited = door.refused_at[i + 1] - door.refused_at[i];
         check(waited >= minutes[i] * MINUTE_MS && waited < minutes[i] * MINUTE_MS + 2000, "look %zu after %lld ms", i,
               (long long)waited);
     }
-    is_held(&world, "A", "x0");
-    assert_string_equal(status_of(&world).mode, "normal");
+    is_held(&stage, "A", "x0");
+    assert_string_equal(status_of(&stage).mode, "normal");
     door.all = false;
-    resume(&world);
-    world_run_for(&world, SECOND_MS);
-    assert_int_equal(world_job(&world, "A", "x0").state, STATE_COMPLETED);
-    world_end(&world);
+    resume(&stage);
+    stage_run_for(&stage, SECOND_MS);
+    assert_int_equal(stage_job(&stage, "A", "x0").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
 /* Its deadline still ends it. */
 static void a_held_job_ends_by_its_deadline(void **state)
 {
     struct door door = { .all = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(""), began);
-    world_apply(&world, &(struct store_op){ .kind = OP_INSERT, .insert = { .destination = SLICE("d"), .tenant = SLICE("A"),
+    stage_begin(&stage, TO(""), began);
+    stage_apply(&stage, &(struct store_op){ .kind = OP_INSERT, .insert = { .destination = SLICE("d"), .tenant = SLICE("A"),
                                                                            .id = SLICE("x0"), .run_at = INSTANT_NONE,
                                                                            .deadline = began + 90 * MINUTE_MS } });
-    world_run_for(&world, 89 * MINUTE_MS);
-    is_held(&world, "A", "x0");
-    world_run_for(&world, 2 * MINUTE_MS);
-    struct job job = world_job(&world, "A", "x0");
+    stage_run_for(&stage, 89 * MINUTE_MS);
+    is_held(&stage, "A", "x0");
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    struct job job = stage_job(&stage, "A", "x0");
     assert_int_equal(job.state, STATE_DEAD);
     assert_true(slice_equal(job.dead_code, SLICE("EXPIRED")));
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* All of one tenant's: it is held from its second job on, and nobody else. */
@@ -154,37 +154,37 @@ static void one_tenant_is_held(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         struct door door = { .tenants = "B" };
-        struct world world = { .destination = guards, .context = &door };
+        struct stage stage = { .destination = guards, .context = &door };
         json_t *last = NULL;
-        world_begin(&world, settings[i], began);
-        add(&world, "B", 'b', 20);
-        add(&world, "A", 'a', 20);
-        add(&world, "C", 'c', 20);
-        world_run_for(&world, 50 * SECOND_MS);
-        assert_int_equal(world_counts(&world, "d").completed, 40);
+        stage_begin(&stage, settings[i], began);
+        add(&stage, "B", 'b', 20);
+        add(&stage, "A", 'a', 20);
+        add(&stage, "C", 'c', 20);
+        stage_run_for(&stage, 50 * SECOND_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, 40);
         assert_in_range(door.refused, 2, 5); /* and what was under way */
-        assert_string_equal(status_of(&world).mode, "normal");
-        assert_int_equal(status_of(&world).tenants_paused, 1);
-        assert_int_equal(reported(&world, "tenant_blocked", &last), 1);
+        assert_string_equal(status_of(&stage).mode, "normal");
+        assert_int_equal(status_of(&stage).tenants_paused, 1);
+        assert_int_equal(reported(&stage, "tenant_blocked", &last), 1);
         assert_string_equal(json_string_value(json_object_get(last, "tenant")), "B");
         const char *reason = json_string_value(json_object_get(last, "tenant_reason"));
         check(strstr(reason, "of tenant B was refused: http:403, HTTP 403: not you") != NULL, "%s", reason);
         json_decref(last);
 
         int before = door.refused;
-        world_crash(&world);
-        assert_int_equal(status_of(&world).tenants_paused, 1);
-        add(&world, "A", 'A', 20);
-        world_run_for(&world, 4 * HOUR_MS);
+        stage_crash(&stage);
+        assert_int_equal(status_of(&stage).tenants_paused, 1);
+        add(&stage, "A", 'A', 20);
+        stage_run_for(&stage, 4 * HOUR_MS);
         assert_in_range(door.refused - before, 8, 8 * 5); /* looks, and those of the held jobs themselves */
-        assert_int_equal(reported(&world, "blocked", NULL), 0);
-        assert_int_equal(world_counts(&world, "d").completed, 60);
+        assert_int_equal(reported(&stage, "blocked", NULL), 0);
+        assert_int_equal(stage_counts(&stage, "d").completed, 60);
         door.tenants = NULL;
-        world_run_for(&world, HOUR_MS + MINUTE_MS);
-        assert_int_equal(world_counts(&world, "d").completed, 80);
-        assert_int_equal(status_of(&world).tenants_paused, 0);
-        assert_int_equal(reported(&world, "tenant_unblocked", NULL), 1);
-        world_end(&world);
+        stage_run_for(&stage, HOUR_MS + MINUTE_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, 80);
+        assert_int_equal(status_of(&stage).tenants_paused, 0);
+        assert_int_equal(reported(&stage, "tenant_unblocked", NULL), 1);
+        stage_end(&stage);
     }
 }
 
@@ -195,34 +195,34 @@ static void a_destination_that_refuses_everything_is_held(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(tenants); i++) {
         struct door door = { .all = true };
-        struct world world = { .destination = guards, .context = &door };
-        world_begin(&world, TO(", concurrency: 2"), began);
+        struct stage stage = { .destination = guards, .context = &door };
+        stage_begin(&stage, TO(", concurrency: 2"), began);
         for (int t = 0; t < 4; t++)
-            add(&world, tenants[i][t], (char)('a' + t), 50);
-        world_run_for(&world, 30 * SECOND_MS);
-        struct destination_status status = status_of(&world);
+            add(&stage, tenants[i][t], (char)('a' + t), 50);
+        stage_run_for(&stage, 30 * SECOND_MS);
+        struct destination_status status = status_of(&stage);
         assert_in_range(door.refused, 2, 4);
         assert_string_equal(status.mode, "paused");
         assert_string_equal(status.held_by, "blocked");
         assert_in_range(status.held_since, began, began + SECOND_MS);
         assert_in_range(status.look_at, began + MINUTE_MS, began + MINUTE_MS + SECOND_MS);
         assert_non_null(strstr(status.pause_reason, "was refused: http:403"));
-        assert_int_equal(reported(&world, "blocked", NULL), 1);
+        assert_int_equal(reported(&stage, "blocked", NULL), 1);
         int before = door.refused;
-        world_run_until(&world, began + 35 * MINUTE_MS); /* looks after 1, 2, 4, 8, 16 and 32 minutes */
+        stage_run_until(&stage, began + 35 * MINUTE_MS); /* looks after 1, 2, 4, 8, 16 and 32 minutes */
         assert_int_equal(door.refused - before, 6);
-        world_crash(&world);
-        assert_string_equal(status_of(&world).held_by, "blocked");
-        world_run_until(&world, began + 60 * MINUTE_MS);
+        stage_crash(&stage);
+        assert_string_equal(status_of(&stage).held_by, "blocked");
+        stage_run_until(&stage, began + 60 * MINUTE_MS);
         assert_int_equal(door.refused - before, 6);
-        assert_int_equal(world_counts(&world, "d").dead, 0);
+        assert_int_equal(stage_counts(&stage, "d").dead, 0);
         door.all = false;
-        world_run_until(&world, began + 70 * MINUTE_MS);
-        assert_string_equal(status_of(&world).mode, "normal");
-        assert_int_equal(world_counts(&world, "d").completed, 200);
-        assert_int_equal(reported(&world, "unblocked", NULL), 1);
-        assert_int_equal(status_of(&world).tenants_paused, 0);
-        world_end(&world);
+        stage_run_until(&stage, began + 70 * MINUTE_MS);
+        assert_string_equal(status_of(&stage).mode, "normal");
+        assert_int_equal(stage_counts(&stage, "d").completed, 200);
+        assert_int_equal(reported(&stage, "unblocked", NULL), 1);
+        assert_int_equal(status_of(&stage).tenants_paused, 0);
+        stage_end(&stage);
     }
 }
 
@@ -230,90 +230,90 @@ static void a_destination_that_refuses_everything_is_held(void **state)
 static void resuming_asks_again(void **state)
 {
     struct door door = { .all = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 2"), began);
-    add(&world, "A", 'a', 20);
-    add(&world, "B", 'b', 20);
+    stage_begin(&stage, TO(", concurrency: 2"), began);
+    add(&stage, "A", 'a', 20);
+    add(&stage, "B", 'b', 20);
     for (int i = 1; i <= 3; i++) {
-        world_run_for(&world, 10 * SECOND_MS);
-        assert_string_equal(status_of(&world).held_by, "blocked");
-        assert_int_equal(reported(&world, "blocked", NULL), i);
+        stage_run_for(&stage, 10 * SECOND_MS);
+        assert_string_equal(status_of(&stage).held_by, "blocked");
+        assert_int_equal(reported(&stage, "blocked", NULL), i);
         assert_true(door.refused <= 8 * i);
-        resume(&world);
+        resume(&stage);
     }
     door.all = false;
-    resume(&world);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 40);
-    assert_string_equal(status_of(&world).mode, "normal");
-    world_end(&world);
+    resume(&stage);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 40);
+    assert_string_equal(status_of(&stage).mode, "normal");
+    stage_end(&stage);
 }
 
 /* Two tenants with bad accounts and a third that has a job now and then: it never waits for long. */
 static void two_bad_tenants_stop_no_third(void **state)
 {
     struct door door = { .tenants = "AB" };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 2"), began);
-    add(&world, "A", 'a', 200);
-    add(&world, "B", 'b', 200);
+    stage_begin(&stage, TO(", concurrency: 2"), began);
+    add(&stage, "A", 'a', 200);
+    add(&stage, "B", 'b', 200);
     int late = 0;
     for (int i = 0; i < 100; i++) {
         char id[16];
         snprintf(id, sizeof id, "c%d", i);
-        world_add(&world, "d", "C", id, "x");
-        world_run_for(&world, 2 * MINUTE_MS);
-        late += world_job(&world, "C", id).state != STATE_COMPLETED;
+        stage_add(&stage, "d", "C", id, "x");
+        stage_run_for(&stage, 2 * MINUTE_MS);
+        late += stage_job(&stage, "C", id).state != STATE_COMPLETED;
     }
     assert_int_equal(late, 0);
-    assert_true(reported(&world, "blocked", NULL) <= 1);
-    world_end(&world);
+    assert_true(reported(&stage, "blocked", NULL) <= 1);
+    stage_end(&stage);
 }
 
 /* The same with one that has not had a job for hours: it waits for a look, and not until the others' turn comes. */
 static void a_quiet_tenant_waits_a_minute(void **state)
 {
     struct door door = { .tenants = "AB" };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 2"), began);
-    add(&world, "C", 'c', 1);
-    world_run_for(&world, MINUTE_MS);
-    add(&world, "A", 'a', 20);
-    add(&world, "B", 'b', 20);
-    world_run_for(&world, 5 * HOUR_MS);
-    assert_string_equal(status_of(&world).held_by, "blocked");
+    stage_begin(&stage, TO(", concurrency: 2"), began);
+    add(&stage, "C", 'c', 1);
+    stage_run_for(&stage, MINUTE_MS);
+    add(&stage, "A", 'a', 20);
+    add(&stage, "B", 'b', 20);
+    stage_run_for(&stage, 5 * HOUR_MS);
+    assert_string_equal(status_of(&stage).held_by, "blocked");
     int before = door.refused;
-    world_add(&world, "d", "C", "late", "x");
-    world_run_for(&world, 2 * MINUTE_MS);
-    assert_int_equal(world_job(&world, "C", "late").state, STATE_COMPLETED);
+    stage_add(&stage, "d", "C", "late", "x");
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    assert_int_equal(stage_job(&stage, "C", "late").state, STATE_COMPLETED);
     assert_true(door.refused - before <= 40); /* that let the others try once more, and they are held again */
-    world_run_for(&world, MINUTE_MS);
-    assert_true(strcmp(status_of(&world).held_by ? status_of(&world).held_by : "", "paused") != 0);
-    world_end(&world);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_true(strcmp(status_of(&stage).held_by ? status_of(&stage).held_by : "", "paused") != 0);
+    stage_end(&stage);
 }
 
 /* One that is refused itself hastens nothing more: accounts get locked. */
 static void a_refused_newcomer_hastens_once(void **state)
 {
     struct door door = { .all = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 2"), began);
-    add(&world, "A", 'a', 20);
-    add(&world, "B", 'b', 20);
-    world_run_for(&world, 5 * HOUR_MS);
+    stage_begin(&stage, TO(", concurrency: 2"), began);
+    add(&stage, "A", 'a', 20);
+    add(&stage, "B", 'b', 20);
+    stage_run_for(&stage, 5 * HOUR_MS);
     int before = door.refused;
     for (int i = 0; i < 120; i++) {
         char id[16];
         snprintf(id, sizeof id, "n%d", i);
-        world_add(&world, "d", "N", id, "x");
-        world_run_for(&world, MINUTE_MS);
+        stage_add(&stage, "d", "N", id, "x");
+        stage_run_for(&stage, MINUTE_MS);
     }
     check(door.refused - before <= 2 + 2, "%d looks in two hours", door.refused - before);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Many jobs that are refused for their own sake, between good ones, of one tenant or of several. */
@@ -324,16 +324,16 @@ static void scattered_refusals_hold_only_themselves(void **state)
     for (size_t i = 0; i < COUNT_OF(one_in); i++)
         for (int tenants = 1; tenants <= 4; tenants += 3) {
             struct door door = { .one_in = one_in[i] };
-            struct world world = { .destination = guards, .context = &door };
-            world_begin(&world, TO(", concurrency: 4"), began);
+            struct stage stage = { .destination = guards, .context = &door };
+            stage_begin(&stage, TO(", concurrency: 4"), began);
             for (int t = 0; t < tenants; t++) {
                 char tenant[2] = { (char)('A' + t), '\0' };
-                add(&world, tenant, 'a', 1200 / tenants);
+                add(&stage, tenant, 'a', 1200 / tenants);
             }
-            world_run_for(&world, 10 * MINUTE_MS);
-            check(world_counts(&world, "d").completed == 1200 - 1200 / one_in[i], "one in %d, %d tenants: %lld", one_in[i],
-                  tenants, (long long)world_counts(&world, "d").completed);
-            world_end(&world);
+            stage_run_for(&stage, 10 * MINUTE_MS);
+            check(stage_counts(&stage, "d").completed == 1200 - 1200 / one_in[i], "one in %d, %d tenants: %lld", one_in[i],
+                  tenants, (long long)stage_counts(&stage, "d").completed);
+            stage_end(&stage);
         }
 }
 
@@ -341,133 +341,133 @@ static void scattered_refusals_hold_only_themselves(void **state)
 static void what_cannot_be_sent_is_the_destinations(void **state)
 {
     struct door door = { .all = true, .unsent = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 1, blocked: tenant"), began);
-    add(&world, "A", 'a', 5);
-    add(&world, "B", 'b', 5);
-    world_run_for(&world, 30 * SECOND_MS);
-    struct destination_status status = status_of(&world);
+    stage_begin(&stage, TO(", concurrency: 1, blocked: tenant"), began);
+    add(&stage, "A", 'a', 5);
+    add(&stage, "B", 'b', 5);
+    stage_run_for(&stage, 30 * SECOND_MS);
+    struct destination_status status = status_of(&stage);
     assert_int_equal(door.refused, 1);
     assert_string_equal(status.held_by, "blocked");
     check(strstr(status.pause_reason, "nothing can be sent") && strstr(status.pause_reason, "certificate has expired") &&
               !strstr(status.pause_reason, "credential"), "%s", status.pause_reason);
-    world_run_for(&world, 3 * MINUTE_MS);
+    stage_run_for(&stage, 3 * MINUTE_MS);
     assert_int_equal(door.refused, 3);
     door.all = false;
-    world_run_for(&world, 2 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 10);
-    world_end(&world);
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10);
+    stage_end(&stage);
 }
 
 /* A newcomer may know more than the only tenant there was. */
 static void a_second_tenant_looks_at_once(void **state)
 {
     struct door door = { .tenants = "A" };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 1"), began);
-    add(&world, "A", 'a', 10);
-    world_run_for(&world, 40 * MINUTE_MS);
-    assert_string_equal(status_of(&world).held_by, "blocked");
-    add(&world, "B", 'b', 10);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 10);
-    assert_string_equal(status_of(&world).mode, "normal");
-    assert_int_equal(status_of(&world).tenants_paused, 1);
-    world_end(&world);
+    stage_begin(&stage, TO(", concurrency: 1"), began);
+    add(&stage, "A", 'a', 10);
+    stage_run_for(&stage, 40 * MINUTE_MS);
+    assert_string_equal(status_of(&stage).held_by, "blocked");
+    add(&stage, "B", 'b', 10);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10);
+    assert_string_equal(status_of(&stage).mode, "normal");
+    assert_int_equal(status_of(&stage).tenants_paused, 1);
+    stage_end(&stage);
 }
 
 /* A pause by hand is another matter: no look goes, and a resume ends both. */
 static void a_pause_by_hand_stands_above(void **state)
 {
     struct door door = { .all = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", concurrency: 1"), began);
-    add(&world, "A", 'a', 10);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("by hand"), &error), STATUS_OK);
+    stage_begin(&stage, TO(", concurrency: 1"), began);
+    add(&stage, "A", 'a', 10);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE("by hand"), &error), STATUS_OK);
     int before = door.refused;
-    world_run_for(&world, 3 * HOUR_MS);
-    world_restart(&world);
-    world_run_for(&world, 3 * HOUR_MS);
+    stage_run_for(&stage, 3 * HOUR_MS);
+    stage_restart(&stage);
+    stage_run_for(&stage, 3 * HOUR_MS);
     assert_int_equal(door.refused, before);
-    assert_string_equal(status_of(&world).held_by, "paused");
-    assert_string_equal(status_of(&world).pause_reason, "by hand");
+    assert_string_equal(status_of(&stage).held_by, "paused");
+    assert_string_equal(status_of(&stage).pause_reason, "by hand");
     door.all = false;
-    resume(&world);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 10);
-    world_end(&world);
+    resume(&stage);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10);
+    stage_end(&stage);
 }
 
 /* A restart in the middle of a decision: the next ones decide. Nothing is lost, and nothing spent. */
 static void a_crash_between_two_refusals(void **state)
 {
     struct door door = { .all = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 1"), began);
-    add(&world, "A", 'a', 10);
-    while (door.refused == 0 || sends_under_way(&world) > 0)
-        assert_true(world_step(&world) || world.now++ < began + 1000);
-    world_crash(&world);
-    world_run_for(&world, 30 * SECOND_MS);
+    stage_begin(&stage, TO(", concurrency: 1"), began);
+    add(&stage, "A", 'a', 10);
+    while (door.refused == 0 || sends_under_way(&stage) > 0)
+        assert_true(stage_step(&stage) || stage.now++ < began + 1000);
+    stage_crash(&stage);
+    stage_run_for(&stage, 30 * SECOND_MS);
     assert_in_range(door.refused, 2, 3);
-    assert_string_equal(status_of(&world).held_by, "blocked");
-    world_crash(&world);
+    assert_string_equal(status_of(&stage).held_by, "blocked");
+    stage_crash(&stage);
     door.all = false;
-    world_run_for(&world, 2 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 10);
-    world_end(&world);
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10);
+    stage_end(&stage);
 }
 
 /* Other credentials may come with it. */
 static void a_reload_looks_at_once(void **state)
 {
     struct door door = { .all = true };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", concurrency: 1"), began);
-    add(&world, "A", 'a', 10);
-    world_run_for(&world, 50 * MINUTE_MS);
+    stage_begin(&stage, TO(", concurrency: 1"), began);
+    add(&stage, "A", 'a', 10);
+    stage_run_for(&stage, 50 * MINUTE_MS);
     int before = door.refused;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
-        world_run_for(&world, SECOND_MS);
+        assert_int_equal(engine_reload(stage.engine, stage.config, &error), STATUS_OK);
+        stage_run_for(&stage, SECOND_MS);
         assert_int_equal(door.refused, before + 1);
         door.all = false;
     }
-    world_run_for(&world, SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 10);
-    world_end(&world);
+    stage_run_for(&stage, SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10);
+    stage_end(&stage);
 }
 
 /* The first address is away and refuses us at times: looks are looks, and nothing is spent. */
 static void an_outage_that_refuses_us_ends(void **state)
 {
     struct door door = { .all = true, .until = began + 3 * HOUR_MS };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", concurrency: 5, contingency: { ramp: [2, 5], stable: 1m, check: 1m }"), began);
-    world_run_for(&world, SECOND_MS);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    add(&world, "A", 'a', 20);
-    add(&world, "B", 'b', 20);
-    world_run_for(&world, MINUTE_MS);
+    stage_begin(&stage, TO(", concurrency: 5, contingency: { ramp: [2, 5], stable: 1m, check: 1m }"), began);
+    stage_run_for(&stage, SECOND_MS);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add(&stage, "A", 'a', 20);
+    add(&stage, "B", 'b', 20);
+    stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(door.refused, 0); /* an operator's: it is not looked */
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_until(&world, door.until);
-    assert_string_equal(status_of(&world).held_by, "blocked");
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_until(&stage, door.until);
+    assert_string_equal(status_of(&stage).held_by, "blocked");
     assert_in_range(door.refused, 2, 30);
-    world_run_for(&world, 2 * HOUR_MS);
-    assert_string_equal(status_of(&world).mode, "normal");
-    assert_int_equal(world_counts(&world, "d").completed, 40);
-    world_end(&world);
+    stage_run_for(&stage, 2 * HOUR_MS);
+    assert_string_equal(status_of(&stage).mode, "normal");
+    assert_int_equal(stage_counts(&stage, "d").completed, 40);
+    stage_end(&stage);
 }
 
 /* So many tenants at once are the destination's matter, whoever's the accounts are. */
@@ -475,85 +475,85 @@ static void an_outage_that_refuses_us_ends(void **state)
 static void too_many_tenants_stop_nobody(void **state)
 {
     struct door door = { .tenants = "t" };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 10, blocked: tenant"), began);
+    stage_begin(&stage, TO(", concurrency: 10, blocked: tenant"), began);
     for (int i = 0; i < 300; i++) {
         char tenant[16];
         snprintf(tenant, sizeof tenant, "t%d", i);
-        add(&world, tenant, 'a', 3);
+        add(&stage, tenant, 'a', 3);
     }
-    world_run_for(&world, 50 * SECOND_MS);
-    assert_null(status_of(&world).held_by);
-    assert_int_equal(status_of(&world).tenants_paused, 256);
-    add(&world, "good", 'g', 100);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 100);
+    stage_run_for(&stage, 50 * SECOND_MS);
+    assert_null(status_of(&stage).held_by);
+    assert_int_equal(status_of(&stage).tenants_paused, 256);
+    add(&stage, "good", 'g', 100);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 100);
     for (int i = 0; i < 300; i++) {
         char tenant[16];
         snprintf(tenant, sizeof tenant, "t%d", i);
-        struct job job = world_job(&world, tenant, "a2");
-        check(engine_lane_hold(world.engine, job.lane).blocked || job.last_class == OUTCOME_BLOCKED, "%s is neither", tenant);
+        struct job job = stage_job(&stage, tenant, "a2");
+        check(engine_lane_hold(stage.engine, job.lane).blocked || job.last_class == OUTCOME_BLOCKED, "%s is neither", tenant);
     }
-    world_crash(&world);
-    assert_int_equal(status_of(&world).tenants_paused, 256);
+    stage_crash(&stage);
+    assert_int_equal(status_of(&stage).tenants_paused, 256);
     door.tenants = NULL;
-    world_run_for(&world, 5 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 1000);
-    assert_int_equal(world_counts(&world, "d").dead, 0);
-    world_end(&world);
+    stage_run_for(&stage, 5 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1000);
+    assert_int_equal(stage_counts(&stage, "d").dead, 0);
+    stage_end(&stage);
 }
 
 /* Who is held by hand is not looked at, also when it was held for refusals before. */
 static void an_operator_holds_a_refused_tenant(void **state)
 {
     struct door door = { .tenants = "B" };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", concurrency: 1"), began);
-    add(&world, "A", 'a', 5);
-    add(&world, "B", 'b', 5);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(status_of(&world).tenants_paused, 1);
-    struct lane_hold hold = engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane);
-    assert_true(hold.held && hold.blocked && hold.look_at > world.now);
-    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("B"), SLICE("unpaid"), &error), STATUS_OK);
+    stage_begin(&stage, TO(", concurrency: 1"), began);
+    add(&stage, "A", 'a', 5);
+    add(&stage, "B", 'b', 5);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(status_of(&stage).tenants_paused, 1);
+    struct lane_hold hold = engine_lane_hold(stage.engine, stage_job(&stage, "B", "b0").lane);
+    assert_true(hold.held && hold.blocked && hold.look_at > stage.now);
+    assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("B"), SLICE("unpaid"), &error), STATUS_OK);
     int before = door.refused;
-    world_run_for(&world, 3 * HOUR_MS);
-    world_crash(&world);
-    world_run_for(&world, 3 * HOUR_MS);
+    stage_run_for(&stage, 3 * HOUR_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, 3 * HOUR_MS);
     assert_int_equal(door.refused, before);
-    hold = engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane);
+    hold = engine_lane_hold(stage.engine, stage_job(&stage, "B", "b0").lane);
     assert_true(hold.held && !hold.blocked);
     assert_string_equal(hold.reason, "unpaid");
     door.tenants = NULL;
-    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("B"), &error), STATUS_OK);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 10);
-    world_end(&world);
+    assert_int_equal(stage_resume_tenant(&stage, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10);
+    stage_end(&stage);
 }
 
 /* One tenant is resumed for itself, with the jobs of it that are held. */
 static void a_tenant_is_resumed_alone(void **state)
 {
     struct door door = { .tenants = "BC" };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     struct error error;
     (void)state;
-    world_begin(&world, TO(", concurrency: 1, blocked: tenant"), began);
-    add(&world, "B", 'b', 5);
-    add(&world, "C", 'c', 5);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(status_of(&world).tenants_paused, 2);
+    stage_begin(&stage, TO(", concurrency: 1, blocked: tenant"), began);
+    add(&stage, "B", 'b', 5);
+    add(&stage, "C", 'c', 5);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(status_of(&stage).tenants_paused, 2);
     door.tenants = "C";
     int before = door.refused;
-    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("B"), &error), STATUS_OK);
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 5);
+    assert_int_equal(stage_resume_tenant(&stage, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 5);
     assert_int_equal(door.refused, before);
-    assert_int_equal(status_of(&world).tenants_paused, 1);
-    world_end(&world);
+    assert_int_equal(status_of(&stage).tenants_paused, 1);
+    stage_end(&stage);
 }
 
 /* Versions before this one paused a destination for a refusal: that is looked at now. */
@@ -563,28 +563,28 @@ static void what_older_versions_wrote(void **state)
                                "\"blocked\":true,\"paused\":true,\"tenants_paused\":[{\"tenant\":\"B\","
                                "\"since\":\"2025-01-12T10:10:00.000Z\",\"reason\":\"HTTP 403\",\"blocked\":true}]}";
     struct door door = { 0 };
-    struct world world = { .destination = guards, .context = &door };
+    struct stage stage = { .destination = guards, .context = &door };
     (void)state;
-    world_begin(&world, TO(", concurrency: 1"), began);
-    add(&world, "B", 'b', 5);
-    world_run_for(&world, SECOND_MS);
-    world_apply(&world, &(struct store_op){ .kind = OP_SAVE, .save = { .space = SPACE_DESTINATION, .name = SLICE("d"),
+    stage_begin(&stage, TO(", concurrency: 1"), began);
+    add(&stage, "B", 'b', 5);
+    stage_run_for(&stage, SECOND_MS);
+    stage_apply(&stage, &(struct store_op){ .kind = OP_SAVE, .save = { .space = SPACE_DESTINATION, .name = SLICE("d"),
                                                                        .value = slice_from(kept) } });
-    world_crash(&world);
-    assert_string_equal(status_of(&world).held_by, "blocked");
-    assert_string_equal(status_of(&world).pause_reason, "HTTP 401");
-    assert_true(engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane).blocked);
-    add(&world, "B", 'c', 5);
-    add(&world, "A", 'a', 5);
-    world_run_for(&world, 3 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 15);
-    assert_string_equal(status_of(&world).mode, "normal");
-    world_end(&world);
+    stage_crash(&stage);
+    assert_string_equal(status_of(&stage).held_by, "blocked");
+    assert_string_equal(status_of(&stage).pause_reason, "HTTP 401");
+    assert_true(engine_lane_hold(stage.engine, stage_job(&stage, "B", "b0").lane).blocked);
+    add(&stage, "B", 'c', 5);
+    add(&stage, "A", 'a', 5);
+    stage_run_for(&stage, 3 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 15);
+    assert_string_equal(status_of(&stage).mode, "normal");
+    stage_end(&stage);
 }
 
-static int64_t is_up_later(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t is_up_later(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    bool up = world->now >= began + 40 * MINUTE_MS;
+    bool up = stage->now >= began + 40 * MINUTE_MS;
     (void)probe;
     *answer = (struct health_answer){ .connected = up, .status = up ? 200 : 0, .body = SLICE("{\"status\":\"UP\"}") };
     return 5;
@@ -596,15 +596,15 @@ static void a_health_check_hastens_what_could_not_be_sent(void **state)
     (void)state;
     for (int unsent = 0; unsent < 2; unsent++) {
         struct door door = { .all = true, .unsent = unsent, .until = began + 40 * MINUTE_MS };
-        struct world world = { .destination = guards, .health = is_up_later, .context = &door };
-        world_begin(&world, TO(", concurrency: 1, contingency: { enabled: false }"
+        struct stage stage = { .destination = guards, .health = is_up_later, .context = &door };
+        stage_begin(&stage, TO(", concurrency: 1, contingency: { enabled: false }"
                                ", health: { url: 'http://127.0.0.1:1/health', every: 30s }"), began);
-        add(&world, "A", 'a', 5);
-        world_run_until(&world, began + 42 * MINUTE_MS);
-        assert_int_equal(world_counts(&world, "d").completed, unsent ? 5 : 0);
-        world_run_until(&world, began + 70 * MINUTE_MS);
-        assert_int_equal(world_counts(&world, "d").completed, 5);
-        world_end(&world);
+        add(&stage, "A", 'a', 5);
+        stage_run_until(&stage, began + 42 * MINUTE_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, unsent ? 5 : 0);
+        stage_run_until(&stage, began + 70 * MINUTE_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, 5);
+        stage_end(&stage);
     }
 }
 
@@ -619,49 +619,49 @@ static void one_tenant_closes_no_second_address(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct door door = { .tenants = rows[i].refused };
-        struct world world = { .destination = guards, .context = &door };
+        struct stage stage = { .destination = guards, .context = &door };
         struct error error;
         char yaml[400];
         snprintf(yaml, sizeof yaml, TO(", concurrency: 1, contingency: { check: 1m }, fallback: { url: 'http://127.0.0.1:2/' }%s"),
                  rows[i].more);
-        world_begin(&world, yaml, began);
-        add(&world, "C", 'z', 1);
-        world_run_for(&world, SECOND_MS);
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-        add(&world, "A", 'a', 5);
-        world_run_for(&world, SECOND_MS);
-        add(&world, "B", 'b', 5);
-        world_run_for(&world, SECOND_MS);
-        add(&world, "C", 'c', 5);
-        world_run_for(&world, 5 * SECOND_MS);
-        check(status_of(&world).second.held == rows[i].closed, "row %zu: %d", i, status_of(&world).second.held);
-        check(world_job(&world, "C", "c4").state == (rows[i].closed ? STATE_PENDING : STATE_COMPLETED), "row %zu", i);
-        world_end(&world);
+        stage_begin(&stage, yaml, began);
+        add(&stage, "C", 'z', 1);
+        stage_run_for(&stage, SECOND_MS);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+        add(&stage, "A", 'a', 5);
+        stage_run_for(&stage, SECOND_MS);
+        add(&stage, "B", 'b', 5);
+        stage_run_for(&stage, SECOND_MS);
+        add(&stage, "C", 'c', 5);
+        stage_run_for(&stage, 5 * SECOND_MS);
+        check(status_of(&stage).second.held == rows[i].closed, "row %zu: %d", i, status_of(&stage).second.held);
+        check(stage_job(&stage, "C", "c4").state == (rows[i].closed ? STATE_PENDING : STATE_COMPLETED), "row %zu", i);
+        stage_end(&stage);
     }
 }
 
 /* The first address is away all the time. */
-static int64_t second_guards(struct world *world, const struct send *send, struct answer *answer)
+static int64_t second_guards(struct stage *stage, const struct send *send, struct answer *answer)
 {
     if (send->use_fallback)
-        return guards(world, send, answer);
+        return guards(stage, send, answer);
     answer->code = SLICE("curl:7");
     answer->text = SLICE("CONNECTION_ERROR");
     return 20;
 }
 
-static void hold_second(struct world *world, struct door *door, const char *more)
+static void hold_second(struct stage *stage, struct door *door, const char *more)
 {
     char yaml[400];
     struct error error;
     snprintf(yaml, sizeof yaml, TO(", concurrency: 1, contingency: { check: 1d }, fallback: { url: 'http://127.0.0.1:2/' }%s"), more);
-    *world = (struct world){ .destination = second_guards, .context = door };
-    world_begin(world, yaml, began);
-    add(world, "A", 'a', 5);
-    add(world, "B", 'b', 5);
-    assert_int_equal(engine_enter_contingency(world->engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
-    world_run_for(world, SECOND_MS);
-    assert_true(status_of(world).second.held);
+    *stage = (struct stage){ .destination = second_guards, .context = door };
+    stage_begin(stage, yaml, began);
+    add(stage, "A", 'a', 5);
+    add(stage, "B", 'b', 5);
+    assert_int_equal(engine_enter_contingency(stage->engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
+    stage_run_for(stage, SECOND_MS);
+    assert_true(status_of(stage).second.held);
 }
 
 /* As the first is: one job after a minute, then ever less often, an hour at most; a good answer lets all go, whoever looks. */
@@ -671,30 +671,30 @@ static void a_second_address_is_looked_at(void **state)
     (void)state;
     for (int always = 0; always < 2; always++) {
         struct door door = { .all = true, .until = always ? 0 : began + 30 * MINUTE_MS };
-        struct world world;
-        hold_second(&world, &door, "");
+        struct stage stage;
+        hold_second(&stage, &door, "");
         int before = door.refused;
         assert_in_range(before, 2, 4); /* a turn of one tenant's, and then the other's */
-        instant held_at = status_of(&world).second.since;
-        assert_int_equal(status_of(&world).second.look_at, held_at + MINUTE_MS);
-        assert_string_equal(status_of(&world).held_by, "contingency");
+        instant held_at = status_of(&stage).second.since;
+        assert_int_equal(status_of(&stage).second.look_at, held_at + MINUTE_MS);
+        assert_string_equal(status_of(&stage).held_by, "contingency");
         if (!always) {
-            world_run_until(&world, began + 33 * MINUTE_MS);
-            assert_false(status_of(&world).second.held);
-            assert_int_equal(reported(&world, "fallback_unblocked", NULL), 1);
-            assert_int_equal(world_counts(&world, "d").completed, 10);
+            stage_run_until(&stage, began + 33 * MINUTE_MS);
+            assert_false(status_of(&stage).second.held);
+            assert_int_equal(reported(&stage, "fallback_unblocked", NULL), 1);
+            assert_int_equal(stage_counts(&stage, "d").completed, 10);
         } else {
-            world_run_until(&world, began + 5 * MINUTE_MS);
-            world_crash(&world); /* when to look next is kept */
-            world_run_until(&world, began + 190 * MINUTE_MS);
+            stage_run_until(&stage, began + 5 * MINUTE_MS);
+            stage_crash(&stage); /* when to look next is kept */
+            stage_run_until(&stage, began + 190 * MINUTE_MS);
             check(door.refused == before + (int)COUNT_OF(minutes), "%d refused", door.refused);
             for (size_t i = 0; i < COUNT_OF(minutes); i++) {
                 int64_t at = door.refused_at[before + (int)i] - held_at - minutes[i] * MINUTE_MS;
                 check(at >= 0 && at < 6000, "look %zu came %lld ms after its time", i, (long long)at);
             }
-            assert_int_equal(reported(&world, "fallback_blocked", NULL), 1);
+            assert_int_equal(reported(&stage, "fallback_blocked", NULL), 1);
         }
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -702,16 +702,16 @@ static void a_second_address_is_looked_at(void **state)
 static void every_tenant_looks_at_the_second_address(void **state)
 {
     struct door door = { .all = true };
-    struct world world;
+    struct stage stage;
     (void)state;
-    hold_second(&world, &door, "");
+    hold_second(&stage, &door, "");
     door.all = false;
     door.tenants = "A";
-    world_run_for(&world, 4 * MINUTE_MS); /* two looks */
-    assert_false(status_of(&world).second.held);
-    assert_int_equal(world_job(&world, "B", "b4").state, STATE_COMPLETED);
-    assert_int_equal(world_job(&world, "A", "a4").state, STATE_WAITING);
-    world_end(&world);
+    stage_run_for(&stage, 4 * MINUTE_MS); /* two looks */
+    assert_false(status_of(&stage).second.held);
+    assert_int_equal(stage_job(&stage, "B", "b4").state, STATE_COMPLETED);
+    assert_int_equal(stage_job(&stage, "A", "a4").state, STATE_WAITING);
+    stage_end(&stage);
 }
 
 /* A reload, an operator, a newcomer where there was one tenant only. */
@@ -721,22 +721,22 @@ static void what_hastens_a_look_at_the_second_address(void **state)
     for (int who = 0; who < 3; who++) {
         struct door door = { .all = true };
         struct error error;
-        struct world world = { .destination = second_guards, .context = &door };
-        world_begin(&world, TO(", concurrency: 1, contingency: { check: 1d }, fallback: { url: 'http://127.0.0.1:2/' }"), began);
-        add(&world, "A", 'a', 5);
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
-        world_run_for(&world, 40 * MINUTE_MS);
-        assert_true(status_of(&world).second.held);
+        struct stage stage = { .destination = second_guards, .context = &door };
+        stage_begin(&stage, TO(", concurrency: 1, contingency: { check: 1d }, fallback: { url: 'http://127.0.0.1:2/' }"), began);
+        add(&stage, "A", 'a', 5);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
+        stage_run_for(&stage, 40 * MINUTE_MS);
+        assert_true(status_of(&stage).second.held);
         door.all = false;
         if (who == 0)
-            assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+            assert_int_equal(engine_reload(stage.engine, stage.config, &error), STATUS_OK);
         else if (who == 1)
-            resume(&world);
+            resume(&stage);
         else
-            add(&world, "B", 'b', 1);
-        world_run_for(&world, 10 * SECOND_MS);
-        check(!status_of(&world).second.held && world_job(&world, "A", "a4").state == STATE_COMPLETED, "way %d", who);
-        world_end(&world);
+            add(&stage, "B", 'b', 1);
+        stage_run_for(&stage, 10 * SECOND_MS);
+        check(!status_of(&stage).second.held && stage_job(&stage, "A", "a4").state == STATE_COMPLETED, "way %d", who);
+        stage_end(&stage);
     }
 }
 

@@ -14,9 +14,9 @@
 #define TO(more) "destinations: { d: { preset: http, url: 'https://a.example/'" more " } }\n"
 
 /* An answer that never comes while anybody looks. */
-static int64_t hangs(struct world *world, const struct send *send, struct answer *answer)
+static int64_t hangs(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_DELIVERED;
     return (int64_t)24 * 3600 * 1000;
@@ -25,37 +25,37 @@ static int64_t hangs(struct world *world, const struct send *send, struct answer
 /* An engine's lease is never over before its send can be: else it would be an orphan with an answer on the way. */
 static void a_lease_covers_the_timeout(void **state)
 {
-    struct world world = { .destination = hangs };
+    struct stage stage = { .destination = hangs };
     (void)state;
-    world_begin(&world, TO(", timeout: 10m"), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 100);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, TO(", timeout: 10m"), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 100);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_RUNNING);
-    assert_true(job.lease_until >= world.now + 10 * 60 * 1000);
-    world_end(&world);
+    assert_true(job.lease_until >= stage.now + 10 * 60 * 1000);
+    stage_end(&stage);
 }
 
 /* Who is paused while its claim is on its way to the store is not sent, and no attempt counts. */
 static void a_tenant_that_is_paused_meanwhile_is_not_sent(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
     (void)state;
-    world_begin(&world, TO(""), began);
-    world_run_for(&world, 5000); /* what it does at its start is done */
-    world.commit_ms = 1000;
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 200);
-    assert_true(world.batches && world.batches->ops[0].kind == OP_CLAIM);
-    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), SLICE("audit"), &error), STATUS_OK);
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world.send_count, 0);
-    assert_int_equal(world_job(&world, "t", "one").attempts, 0);
-    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("t"), &error), STATUS_OK);
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world_counts(&world, "d").completed, 1);
-    world_end(&world);
+    stage_begin(&stage, TO(""), began);
+    stage_run_for(&stage, 5000); /* what it does at its start is done */
+    stage.commit_ms = 1000;
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 200);
+    assert_true(stage.batches && stage.batches->ops[0].kind == OP_CLAIM);
+    assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("t"), SLICE("audit"), &error), STATUS_OK);
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage.send_count, 0);
+    assert_int_equal(stage_job(&stage, "t", "one").attempts, 0);
+    assert_int_equal(stage_resume_tenant(&stage, SLICE("d"), SLICE("t"), &error), STATUS_OK);
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1);
+    stage_end(&stage);
 }
 
 /*
@@ -65,51 +65,51 @@ static void a_tenant_that_is_paused_meanwhile_is_not_sent(void **state)
 static void orphans_are_read_page_by_page(void **state)
 {
     enum { GONE = 600 };
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, "destinations: { d: { preset: http, url: 'https://a.example/', in_doubt: park }, "
+    stage_begin(&stage, "destinations: { d: { preset: http, url: 'https://a.example/', in_doubt: park }, "
                         "gone: { preset: http, url: 'https://b.example/' } }\n", began);
     for (int i = 0; i < GONE; i++)
-        world_add(&world, "gone", "t", NULL, "x");
-    world_add(&world, "d", "t", "one", "x");
+        stage_add(&stage, "gone", "t", NULL, "x");
+    stage_add(&stage, "d", "t", "one", "x");
     struct store_op claims[] = {
         { .kind = OP_CLAIM, .claim = { .lane = 1, .max = GONE, .lease_until = began + (int64_t)24 * 3600 * 1000 } },
         { .kind = OP_CLAIM, .claim = { .lane = 2, .max = 1, .lease_until = began + (int64_t)25 * 3600 * 1000 } },
     };
-    world_apply(&world, &claims[0]);
-    world_apply(&world, &claims[1]);
-    config_unref(world.config);
-    world.config = config_from(SLICE("destinations: { d: { preset: http, url: 'https://a.example/', in_doubt: park } }\n"), "test.yaml");
-    world_crash(&world);
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world_counts(&world, "gone").running, GONE);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_DEAD);
-    world_end(&world);
+    stage_apply(&stage, &claims[0]);
+    stage_apply(&stage, &claims[1]);
+    config_unref(stage.config);
+    stage.config = config_from(SLICE("destinations: { d: { preset: http, url: 'https://a.example/', in_doubt: park } }\n"), "test.yaml");
+    stage_crash(&stage);
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage_counts(&stage, "gone").running, GONE);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_DEAD);
+    stage_end(&stage);
 }
 
 /* One claim takes so many bytes of payloads; what it leaves is claimed by the next, without a restart. */
 static void large_payloads_are_claimed_in_parts(void **state)
 {
     enum { BYTES = 6 << 20, JOBS = 12 };
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     char *payload = malloc(BYTES + 1);
     (void)state;
     assert_non_null(payload);
     memset(payload, 'x', BYTES);
     payload[BYTES] = '\0';
-    world_begin(&world, TO(", concurrency: { max: 12, adaptive: false }"), began);
+    stage_begin(&stage, TO(", concurrency: { max: 12, adaptive: false }"), began);
     for (int i = 0; i < JOBS; i++)
-        world_add(&world, "d", "t", NULL, payload);
-    world_run_for(&world, 10 * 1000);
-    assert_int_equal(world_counts(&world, "d").completed, JOBS);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, payload);
+    stage_run_for(&stage, 10 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").completed, JOBS);
+    stage_end(&stage);
     free(payload);
 }
 
 /* Takes every send, to be judged later, and never says how. */
-static int64_t never_says(struct world *world, const struct send *send, struct answer *answer)
+static int64_t never_says(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     if (send->job->step == STEP_SEND) {
         answer->outcome = OUTCOME_ACCEPTED;
     } else {
@@ -123,19 +123,19 @@ static int64_t never_says(struct world *world, const struct send *send, struct a
 /* Questions that nobody answers speak against the destination, as sends would. */
 static void unclear_answers_open_the_breaker(void **state)
 {
-    struct world world = { .destination = never_says };
+    struct stage stage = { .destination = never_says };
     (void)state;
-    world_begin(&world, TO(", poll: { url: 'https://a.example/{id}', after: 1s, every: 1s, times: 20 }, "
+    stage_begin(&stage, TO(", poll: { url: 'https://a.example/{id}', after: 1s, every: 1s, times: 20 }, "
                                    "breaker: { window: 1h, min_calls: 8, failure_rate: 0.5, open: 1h, open_max: 1h }"), began);
     for (int i = 0; i < 4; i++)
-        world_add(&world, "d", i % 2 ? "t" : "u", NULL, "x");
-    world_run_for(&world, 10 * 1000);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).breaker, "open");
-    world_end(&world);
+        stage_add(&stage, "d", i % 2 ? "t" : "u", NULL, "x");
+    stage_run_for(&stage, 10 * 1000);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).breaker, "open");
+    stage_end(&stage);
 }
 
 /* Jobs that a process which died had claimed. */
-static void leave_orphans(struct world *world, const char *destination, int count, instant lease_until)
+static void leave_orphans(struct stage *stage, const char *destination, int count, instant lease_until)
 {
     for (int i = 0; i < count; i++) {
         struct arena memory;
@@ -143,12 +143,12 @@ static void leave_orphans(struct world *world, const char *destination, int coun
         arena_init(&memory, 1 << 20);
         struct store_op insert = { .kind = OP_INSERT,
                                    .insert = { .destination = slice_from(destination), .tenant = SLICE("t"), .id = SLICE(""),
-                                               .priority = PRIORITY_NORMAL, .rank = world->now, .run_at = world->now,
+                                               .priority = PRIORITY_NORMAL, .rank = stage->now, .run_at = stage->now,
                                                .deadline = INSTANT_NONE, .payload = SLICE("x") } };
-        assert_int_equal(world->store->ops->apply(world->store, world->now, &insert, 1, &memory, &error), STATUS_OK);
+        assert_int_equal(stage->store->ops->apply(stage->store, stage->now, &insert, 1, &memory, &error), STATUS_OK);
         struct store_op claim = { .kind = OP_CLAIM,
                                   .claim = { .lane = insert.insert.ret_lane, .max = 1, .lease_until = lease_until } };
-        assert_int_equal(world->store->ops->apply(world->store, world->now, &claim, 1, &memory, &error), STATUS_OK);
+        assert_int_equal(stage->store->ops->apply(stage->store, stage->now, &claim, 1, &memory, &error), STATUS_OK);
         assert_int_equal(claim.claim.ret_count, 1);
         arena_release(&memory);
     }
@@ -157,20 +157,20 @@ static void leave_orphans(struct world *world, const char *destination, int coun
 /* A page full of attempts that nobody can judge, because their destination is gone, does not end the search. */
 static void recovery_goes_through_all(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO(", in_doubt: park"), began);
-    leave_orphans(&world, "gone", 600, began + 60 * 1000);
-    leave_orphans(&world, "d", 5, began + 120 * 1000);
-    world_crash(&world);
-    world_run_for(&world, 2000); /* long before a lease ends */
-    assert_int_equal(world_counts(&world, "d").running, 0);
-    assert_int_equal(world_counts(&world, "d").dead, 5);
-    assert_int_equal(world_counts(&world, "gone").running, 600);
-    world_add(&world, "d", "t", "new", "x");
-    world_run_for(&world, 2000);
-    assert_int_equal(world_counts(&world, "d").completed, 1);
-    world_end(&world);
+    stage_begin(&stage, TO(", in_doubt: park"), began);
+    leave_orphans(&stage, "gone", 600, began + 60 * 1000);
+    leave_orphans(&stage, "d", 5, began + 120 * 1000);
+    stage_crash(&stage);
+    stage_run_for(&stage, 2000); /* long before a lease ends */
+    assert_int_equal(stage_counts(&stage, "d").running, 0);
+    assert_int_equal(stage_counts(&stage, "d").dead, 5);
+    assert_int_equal(stage_counts(&stage, "gone").running, 600);
+    stage_add(&stage, "d", "t", "new", "x");
+    stage_run_for(&stage, 2000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1);
+    stage_end(&stage);
 }
 
 int main(void)

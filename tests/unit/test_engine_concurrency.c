@@ -4,7 +4,7 @@
  */
 #include "support/check.h"
 #include "support/configs.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include "base/log.h"
 
@@ -41,13 +41,13 @@ static int64_t failed(struct site *site, struct answer *answer, const char *code
     return takes;
 }
 
-static int64_t site_answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t site_answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
     static const char *const codes[] = { "http:500", "http:503", "http:429" };
-    struct site *site = world->context;
+    struct site *site = stage->context;
     int64_t count = 1, takes = site->answer_ms > 0 ? site->answer_ms : ANSWER_MS;
     (void)send;
-    for (const struct world_send *other = world->sends; other; other = other->next)
+    for (const struct stage_send *other = stage->sends; other; other = other->next)
         count++;
     site->peak = count > site->peak ? count : site->peak;
     if (site->is_down)
@@ -64,34 +64,34 @@ static int64_t site_answers(struct world *world, const struct send *send, struct
     return takes;
 }
 
-static void begin(struct world *world, struct site *site, const char *concurrency)
+static void begin(struct stage *stage, struct site *site, const char *concurrency)
 {
     char yaml[400];
-    *world = (struct world){ .destination = site_answers, .context = site };
+    *stage = (struct stage){ .destination = site_answers, .context = site };
     site->random.state = 1;
     snprintf(yaml, sizeof yaml,
              "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: %s"
              ", retry: { base: 5s, floor: 1s, cap: 1m, max_retries: 50 } } }\n", concurrency);
-    world_begin(world, yaml, began);
+    stage_begin(stage, yaml, began);
 }
 
 /* The figures are of that time. */
-static void run(struct world *world, int64_t ms)
+static void run(struct stage *stage, int64_t ms)
 {
     static const char *const tenants[] = { "A", "B", "C" };
-    struct site *site = world->context;
+    struct site *site = stage->context;
     site->good = site->failures = site->latency_sum = site->peak = 0;
-    for (instant until = world->now + ms; world->now < until;) {
-        struct lane_counts counts = world_counts(world, "d");
+    for (instant until = stage->now + ms; stage->now < until;) {
+        struct lane_counts counts = stage_counts(stage, "d");
         for (int64_t n = counts.pending; n < WAITING; n++)
-            world_add(world, "d", tenants[site->added++ % 3], NULL, "x");
-        world_run_for(world, STEP_MS);
+            stage_add(stage, "d", tenants[site->added++ % 3], NULL, "x");
+        stage_run_for(stage, STEP_MS);
     }
 }
 
-static struct destination_status status_of(const struct world *world)
+static struct destination_status status_of(const struct stage *stage)
 {
-    return engine_destination(world->engine, SLICE("d"));
+    return engine_destination(stage->engine, SLICE("d"));
 }
 
 /* At least 0.9 of what is left without the failures: they cost themselves only. */
@@ -102,15 +102,15 @@ static void random_failures(void **state)
     double well = 0;
     for (size_t i = 0; i < COUNT_OF(shares); i += ROW_STEP) {
         struct site site = { .fails_in_1000 = shares[i] };
-        struct world world;
-        begin(&world, &site, "64");
-        run(&world, 10000);
+        struct stage stage;
+        begin(&stage, &site, "64");
+        run(&stage, 10000);
         if (i == 0)
             well = (double)site.good;
         double part = (double)site.good / well, least = 0.9 * (1 - (double)shares[i] / 1000);
         check(part >= least, "%zu in 1000: %.3f of the deliveries without, not %.3f", shares[i], part, least);
-        assert_string_equal(status_of(&world).mode, "normal");
-        world_end(&world);
+        assert_string_equal(status_of(&stage).mode, "normal");
+        stage_end(&stage);
     }
 }
 
@@ -123,18 +123,18 @@ static void refusals(void **state)
         double good[2];
         for (int knows = 0; knows < 2; knows++) {
             struct site site = { .refuses_beyond = bears[i] };
-            struct world world;
+            struct stage stage;
             char concurrency[64];
             snprintf(concurrency, sizeof concurrency, "{ max: %d, adaptive: false }", (int)bears[i]);
-            begin(&world, &site, knows ? concurrency : "64");
-            run(&world, 10000);
+            begin(&stage, &site, knows ? concurrency : "64");
+            run(&stage, 10000);
             good[knows] = (double)site.good;
-            run(&world, 5000);
+            run(&stage, 5000);
             good[knows] += (double)site.good;
             double share = (double)site.failures / (double)(site.failures + site.good);
             check(share <= (knows ? 0 : 0.05), "%d at once: %.3f are refused", (int)bears[i], share);
-            assert_string_equal(status_of(&world).mode, "normal");
-            world_end(&world);
+            assert_string_equal(status_of(&stage).mode, "normal");
+            stage_end(&stage);
         }
         check(good[0] >= 0.85 * good[1], "%d at once: %.0f of %.0f", (int)bears[i], good[0], good[1]);
     }
@@ -147,20 +147,20 @@ static void slow_receivers(void **state)
     static const int64_t bears[] = { 8, 20, 40 };
     for (size_t i = 0; i < COUNT_OF(bears); i += ROW_STEP) {
         struct site site = { .slows_beyond = bears[i] };
-        struct world world;
-        begin(&world, &site, "64");
-        run(&world, 15000);
+        struct stage stage;
+        begin(&stage, &site, "64");
+        run(&stage, 15000);
         double part = (double)site.good * ANSWER_MS / (double)(bears[i] * 15000);
         double times = (double)site.latency_sum / (double)site.good / ANSWER_MS;
         check(part >= 0.8, "%d at once: %.3f of its rate", (int)bears[i], part);
         check(times <= 2, "%d at once: %.3f times its best", (int)bears[i], times);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
-static int64_t never(struct world *world, const struct send *send, struct answer *answer)
+static int64_t never(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     answer->outcome = OUTCOME_IN_DOUBT;
     answer->code = SLICE("curl:28");
     answer->text = SLICE("no answer within the limit");
@@ -171,20 +171,20 @@ static int64_t never(struct world *world, const struct send *send, struct answer
 static void never_answered(void **state)
 {
     (void)state;
-    struct world world = { .destination = never };
+    struct stage stage = { .destination = never };
     char id[16];
-    world_begin(&world, "destinations: { d: { url: 'https://a.example/', concurrency: 10, timeout: 3s, retry: { max_retries: 1 } } }\n",
+    stage_begin(&stage, "destinations: { d: { url: 'https://a.example/', concurrency: 10, timeout: 3s, retry: { max_retries: 1 } } }\n",
                 began);
     for (int i = 0; i < 20; i++) {
         snprintf(id, sizeof id, "j%d", i);
-        world_add(&world, "d", "A", id, "x");
+        stage_add(&stage, "d", "A", id, "x");
     }
-    world_run_until(&world, began + 12000);
+    stage_run_until(&stage, began + 12000);
     for (int i = 0; i < 20; i++) {
         snprintf(id, sizeof id, "j%d", i);
-        check(world_job(&world, "A", id).attempts > 0, "%s was not tried", id);
+        check(stage_job(&stage, "A", id).attempts > 0, "%s was not tried", id);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Down, and back: the first are five, however many there were before, and with a breaker or without. */
@@ -192,22 +192,22 @@ static void the_way_back_starts_at_five(void **state)
 {
     (void)state;
     struct site site = { .answer_ms = 500 };
-    struct world world;
-    begin(&world, &site, "64");
-    run(&world, 10000);
-    assert_int_equal(status_of(&world).limit.now, 64);
-    assert_int_equal(status_of(&world).limit.reason, LIMIT_MAX);
+    struct stage stage;
+    begin(&stage, &site, "64");
+    run(&stage, 10000);
+    assert_int_equal(status_of(&stage).limit.now, 64);
+    assert_int_equal(status_of(&stage).limit.reason, LIMIT_MAX);
     site.is_down = true;
-    run(&world, 60000);
-    assert_int_equal(status_of(&world).limit.reason, LIMIT_OUTAGE);
+    run(&stage, 60000);
+    assert_int_equal(status_of(&stage).limit.reason, LIMIT_OUTAGE);
     site.is_down = false;
-    while (status_of(&world).limit.reason == LIMIT_OUTAGE)
-        run(&world, STEP_MS);
-    assert_int_equal(status_of(&world).limit.now, 5);
-    run(&world, 20000);
-    assert_string_equal(status_of(&world).mode, "normal");
-    assert_int_equal(status_of(&world).limit.now, 64);
-    world_end(&world);
+    while (status_of(&stage).limit.reason == LIMIT_OUTAGE)
+        run(&stage, STEP_MS);
+    assert_int_equal(status_of(&stage).limit.now, 5);
+    run(&stage, 20000);
+    assert_string_equal(status_of(&stage).mode, "normal");
+    assert_int_equal(status_of(&stage).limit.now, 64);
+    stage_end(&stage);
 }
 
 /* What people are told. */
@@ -238,21 +238,21 @@ static void a_reload(void **state)
 {
     (void)state;
     struct site site = { 0 };
-    struct world world;
+    struct stage stage;
     struct error err;
-    begin(&world, &site, "{ max: 64, adaptive: false }");
-    assert_int_equal(status_of(&world).limit.now, 64);
-    assert_int_equal(status_of(&world).limit.reason, LIMIT_CONFIGURED);
-    run(&world, 100);
+    begin(&stage, &site, "{ max: 64, adaptive: false }");
+    assert_int_equal(status_of(&stage).limit.now, 64);
+    assert_int_equal(status_of(&stage).limit.reason, LIMIT_CONFIGURED);
+    run(&stage, 100);
     assert_int_equal(site.peak, 64);
     struct config *config = config_from(SLICE("destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 12 } }\n"),
                                         "test.yaml");
-    assert_int_equal(engine_reload(world.engine, config, &err), STATUS_OK);
+    assert_int_equal(engine_reload(stage.engine, config, &err), STATUS_OK);
     config_unref(config);
-    assert_int_equal(status_of(&world).limit.now, 5);
-    run(&world, 1000);
-    assert_int_equal(status_of(&world).limit.now, 12);
-    world_end(&world);
+    assert_int_equal(status_of(&stage).limit.now, 5);
+    run(&stage, 1000);
+    assert_int_equal(status_of(&stage).limit.now, 12);
+    stage_end(&stage);
 }
 
 int main(void)

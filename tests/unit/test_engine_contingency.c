@@ -24,9 +24,9 @@ struct failure {
     const char *expected;     /* of the event that tells it */
 };
 
-static int64_t fails_so(struct world *world, const struct send *send, struct answer *answer)
+static int64_t fails_so(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    const struct failure *failure = world->context;
+    const struct failure *failure = stage->context;
     (void)send;
     answer->outcome = failure->outcome;
     answer->code = slice_from(failure->code);
@@ -34,9 +34,9 @@ static int64_t fails_so(struct world *world, const struct send *send, struct ans
     return 20;
 }
 
-static int64_t says_nothing(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t says_nothing(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)probe;
     answer->connected = false;
     return 20;
@@ -68,23 +68,23 @@ static void each_trigger_leads_to_contingency(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(failures); i++) {
         const struct failure *failure = &failures[i];
-        struct world world = { .destination = fails_so, .health = failure->checked ? says_nothing : NULL,
+        struct stage stage = { .destination = fails_so, .health = failure->checked ? says_nothing : NULL,
                                .context = (void *)(uintptr_t)failure };
         char yaml[1024];
         snprintf(yaml, sizeof yaml, SIFEN("%s"), failure->more);
-        world_begin(&world, yaml, began);
-        world_add(&world, "d", "t", "one", "x");
-        while (failure->checked && world.probe_count < 2)
-            world_run_for(&world, SECOND_MS);
-        world_run_until(&world, began + failure->quiet_ms);
-        check(told_text(&world, "\"change\":") == 0, "%s: too early", failure->name);
-        world_run_until(&world, began + failure->by_ms);
-        check(strcmp(status_of(&world).mode, "contingency") == 0, "%s: %s", failure->name, status_of(&world).mode);
-        check(told_text(&world, failure->expected) == 1, "%s: not told", failure->name);
-        world_run_for(&world, 4 * MINUTE_MS);
-        check(told_text(&world, "\"change\":\"contingency\"") == 1, "%s: told again", failure->name);
-        check(world_counts(&world, "d").dead == 0, "%s: dead", failure->name);
-        world_end(&world);
+        stage_begin(&stage, yaml, began);
+        stage_add(&stage, "d", "t", "one", "x");
+        while (failure->checked && stage.probe_count < 2)
+            stage_run_for(&stage, SECOND_MS);
+        stage_run_until(&stage, began + failure->quiet_ms);
+        check(told_text(&stage, "\"change\":") == 0, "%s: too early", failure->name);
+        stage_run_until(&stage, began + failure->by_ms);
+        check(strcmp(status_of(&stage).mode, "contingency") == 0, "%s: %s", failure->name, status_of(&stage).mode);
+        check(told_text(&stage, failure->expected) == 1, "%s: not told", failure->name);
+        stage_run_for(&stage, 4 * MINUTE_MS);
+        check(told_text(&stage, "\"change\":\"contingency\"") == 1, "%s: told again", failure->name);
+        check(stage_counts(&stage, "d").dead == 0, "%s: dead", failure->name);
+        stage_end(&stage);
     }
 }
 
@@ -95,16 +95,16 @@ struct looks {
     size_t count;
 };
 
-static int64_t is_away_until(struct world *world, const struct send *send, struct answer *answer)
+static int64_t is_away_until(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct looks *looks = world->context;
+    struct looks *looks = stage->context;
     (void)send;
-    if (world->now >= looks->back_at) {
+    if (stage->now >= looks->back_at) {
         answer->outcome = OUTCOME_DELIVERED;
         return 20;
     }
     assert_true(looks->count < COUNT_OF(looks->at));
-    looks->at[looks->count++] = world->now;
+    looks->at[looks->count++] = stage->now;
     answer->code = SLICE("http:503");
     answer->text = SLICE("HTTP 503: away");
     return 20;
@@ -114,22 +114,22 @@ static int64_t is_away_until(struct world *world, const struct send *send, struc
 static void looks_are_rarer_the_longer_it_is_away(void **state)
 {
     struct looks looks = { .back_at = began + 2 * HOUR_MS };
-    struct world world = { .destination = is_away_until, .context = &looks };
+    struct stage stage = { .destination = is_away_until, .context = &looks };
     (void)state;
-    world_begin(&world, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10"
+    stage_begin(&stage, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10"
                         ", breaker: { min_calls: 10, open: 30s, open_max: 5m, probes: 1 } } }\n", began);
     for (int i = 0; i < 100; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_until(&world, looks.back_at - 1);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_until(&stage, looks.back_at - 1);
     assert_in_range(looks.count, 10 + 20, 10 + 30); /* 30 s, 1, 2, 4 minutes, then every five */
     for (size_t i = 11; i < looks.count; i++) {
         int64_t gap = looks.at[i] - looks.at[i - 1], before = looks.at[i - 1] - looks.at[i - 2];
         int64_t doubled = before * 2 < 5 * MINUTE_MS ? before * 2 : 5 * MINUTE_MS;
         check(gap >= doubled * 8 / 10 && gap <= 6 * MINUTE_MS, "look %zu after %lld ms", i, (long long)gap);
     }
-    world_run_for(&world, 6 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 100);
-    world_end(&world);
+    stage_run_for(&stage, 6 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 100);
+    stage_end(&stage);
 }
 
 /* Ids of jobs in the order in which they were sent. */
@@ -139,9 +139,9 @@ struct sent {
     size_t count;
 };
 
-static int64_t notes_order(struct world *world, const struct send *send, struct answer *answer)
+static int64_t notes_order(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct sent *sent = world->context;
+    struct sent *sent = stage->context;
     assert_true(sent->count < COUNT_OF(sent->ids));
     snprintf(sent->ids[sent->count], sizeof sent->ids[0], "%.*s", SLICE_ARG(send->job->id));
     sent->tenants[sent->count++] = send->job->tenant.data[0];
@@ -149,21 +149,21 @@ static int64_t notes_order(struct world *world, const struct send *send, struct 
     return 20;
 }
 
-static void add(struct world *world, const char *tenant, const char *id, enum priority priority)
+static void add(struct stage *stage, const char *tenant, const char *id, enum priority priority)
 {
-    const struct destination_config *config = config_destination(world->config, SLICE("d"));
+    const struct destination_config *config = config_destination(stage->config, SLICE("d"));
     struct store_op op = { .kind = OP_INSERT };
     op.insert = (struct op_insert){
         .destination = SLICE("d"),
         .tenant = slice_from(tenant),
         .id = slice_from(id),
         .priority = priority,
-        .rank = rank_of(priority, world->now, config->aging_ms),
-        .run_at = world->now,
+        .rank = rank_of(priority, stage->now, config->aging_ms),
+        .run_at = stage->now,
         .deadline = INSTANT_NONE,
         .payload = SLICE("x"),
     };
-    world_apply(world, &op);
+    stage_apply(stage, &op);
 }
 
 /* S3-050: urgent ones first, then the oldest, taxpayers in turn; what comes after the outage is last. */
@@ -173,27 +173,27 @@ static void the_way_back_has_an_order(void **state)
         { "older", PRIORITY_NORMAL }, { "old", PRIORITY_NORMAL }, { "high", PRIORITY_HIGH }, { "critical", PRIORITY_CRITICAL },
     };
     struct sent sent = { .count = 0 };
-    struct world world = { .destination = notes_order, .context = &sent };
+    struct stage stage = { .destination = notes_order, .context = &sent };
     (void)state;
-    world_begin(&world, SIFEN(", concurrency: 1"), began);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_begin(&stage, SIFEN(", concurrency: 1"), began);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(jobs); i++) {
-        add(&world, "A", jobs[i].id, jobs[i].priority);
-        add(&world, "B", jobs[i].id, jobs[i].priority);
-        world_run_for(&world, 10 * MINUTE_MS);
+        add(&stage, "A", jobs[i].id, jobs[i].priority);
+        add(&stage, "B", jobs[i].id, jobs[i].priority);
+        stage_run_for(&stage, 10 * MINUTE_MS);
     }
     assert_int_equal(sent.count, 0);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
-    add(&world, "A", "new", PRIORITY_NORMAL);
-    add(&world, "B", "new", PRIORITY_NORMAL);
-    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), NULL), STATUS_OK);
+    add(&stage, "A", "new", PRIORITY_NORMAL);
+    add(&stage, "B", "new", PRIORITY_NORMAL);
+    stage_run_for(&stage, MINUTE_MS);
     static const char *const order[] = { "critical", "high", "older", "old", "new" };
     assert_int_equal(sent.count, 2 * COUNT_OF(order));
     for (size_t i = 0; i < sent.count; i++) {
         check(strcmp(sent.ids[i], order[i / 2]) == 0, "number %zu is %s", i, sent.ids[i]);
         check(i % 2 == 0 || sent.tenants[i] != sent.tenants[i - 1], "number %zu is of %c", i, sent.tenants[i]);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void sent_in_order(const struct sent *sent, const char *const *order, size_t count)
@@ -210,33 +210,33 @@ static void urgent_documents_go_first_whoever_has_them(void **state)
     (void)state;
     for (int outage = 0; outage < 2; outage++) {
         struct sent sent = { .count = 0 };
-        struct world world = { .destination = notes_order, .context = &sent };
-        world_begin(&world, SIFEN(", concurrency: 1"), began);
+        struct stage stage = { .destination = notes_order, .context = &sent };
+        stage_begin(&stage, SIFEN(", concurrency: 1"), began);
         if (outage)
-            assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+            assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
         else
-            assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
-        add(&world, "B", "old", PRIORITY_NORMAL);
-        add(&world, "A", "n0", PRIORITY_NORMAL);
-        add(&world, "A", "n1", PRIORITY_NORMAL);
-        add(&world, "B", "new", PRIORITY_NORMAL);
-        add(&world, "A", "c0", PRIORITY_CRITICAL);
-        add(&world, "A", "c1", PRIORITY_CRITICAL);
-        add(&world, "A", "c2", PRIORITY_CRITICAL);
-        add(&world, "B", "h", PRIORITY_HIGH);
-        add(&world, "C", "k", PRIORITY_CRITICAL);
-        world_run_for(&world, 10 * MINUTE_MS);
+            assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+        add(&stage, "B", "old", PRIORITY_NORMAL);
+        add(&stage, "A", "n0", PRIORITY_NORMAL);
+        add(&stage, "A", "n1", PRIORITY_NORMAL);
+        add(&stage, "B", "new", PRIORITY_NORMAL);
+        add(&stage, "A", "c0", PRIORITY_CRITICAL);
+        add(&stage, "A", "c1", PRIORITY_CRITICAL);
+        add(&stage, "A", "c2", PRIORITY_CRITICAL);
+        add(&stage, "B", "h", PRIORITY_HIGH);
+        add(&stage, "C", "k", PRIORITY_CRITICAL);
+        stage_run_for(&stage, 10 * MINUTE_MS);
         if (outage)
-            assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
+            assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), NULL), STATUS_OK);
         else
-            assert_int_equal(engine_resume(world.engine, SLICE("d"), NULL), STATUS_OK);
-        world_run_for(&world, MINUTE_MS);
+            assert_int_equal(engine_resume(stage.engine, SLICE("d"), NULL), STATUS_OK);
+        stage_run_for(&stage, MINUTE_MS);
         check(sent.count == DOCUMENTS, "%zu were sent", sent.count);
         for (size_t i = 0; i < sent.count; i++) /* among equals it may be either's turn */
             check((strchr("ck", sent.ids[i][0]) != NULL) == (i < 4) && (strcmp(sent.ids[i], "h") == 0) == (i == 4),
                   "number %zu is %s", i, sent.ids[i]);
         check(strcmp(sent.ids[0], "k") == 0 || strcmp(sent.ids[1], "k") == 0, "C had no turn");
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -244,29 +244,29 @@ static void urgent_documents_go_first_whoever_has_them(void **state)
 static void one_slot_in_five_is_for_all(void **state)
 {
     struct sent sent = { .count = 0 };
-    struct world world = { .destination = notes_order, .context = &sent };
+    struct stage stage = { .destination = notes_order, .context = &sent };
     (void)state;
-    world_begin(&world, SIFEN(", concurrency: 5"), began);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_begin(&stage, SIFEN(", concurrency: 5"), began);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (int i = 0; i < 40; i++) {
         char id[8];
         snprintf(id, sizeof id, "c%d", i);
-        add(&world, "A", id, PRIORITY_CRITICAL);
+        add(&stage, "A", id, PRIORITY_CRITICAL);
     }
     for (int i = 0; i < 4; i++) {
         char id[8];
         snprintf(id, sizeof id, "n%d", i);
-        add(&world, "B", id, PRIORITY_NORMAL);
+        add(&stage, "B", id, PRIORITY_NORMAL);
     }
-    world_run_for(&world, 1000);
-    assert_int_equal(engine_resume(world.engine, SLICE("d"), NULL), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), NULL), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
     size_t normal = 0;
     for (size_t i = 0; i < 25; i++)
         normal += sent.ids[i][0] == 'n';
     check(normal >= 2 && normal <= 4, "%zu of the first 25 are normal", normal);
     assert_int_equal(sent.count, 44);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* The default: a class counts among a tenant's own jobs, and who calls all of them critical does not hold up the others. */
@@ -274,22 +274,22 @@ static void a_class_counts_among_its_tenants_jobs(void **state)
 {
     static const char *const order[] = { "c0", "old", "c1", "new", "c2", "c3", "c4", "c5" };
     struct sent sent = { .count = 0 };
-    struct world world = { .destination = notes_order, .context = &sent };
+    struct stage stage = { .destination = notes_order, .context = &sent };
     (void)state;
-    world_begin(&world, SIFEN(", concurrency: 1, priority: { scope: tenant }"), began);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_begin(&stage, SIFEN(", concurrency: 1, priority: { scope: tenant }"), began);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (int i = 0; i < 6; i++) {
         char id[] = "c0";
         id[1] = (char)('0' + i);
-        add(&world, "A", id, PRIORITY_CRITICAL);
+        add(&stage, "A", id, PRIORITY_CRITICAL);
     }
-    add(&world, "B", "old", PRIORITY_NORMAL);
-    world_run_for(&world, 10 * MINUTE_MS);
-    add(&world, "B", "new", PRIORITY_NORMAL);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
+    add(&stage, "B", "old", PRIORITY_NORMAL);
+    stage_run_for(&stage, 10 * MINUTE_MS);
+    add(&stage, "B", "new", PRIORITY_NORMAL);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), NULL), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
     sent_in_order(&sent, order, COUNT_OF(order));
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "support/check.h"
 #include "support/configs.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ struct order {
 };
 
 struct chaos {
-    struct world world; /* its context points back here */
+    struct stage stage; /* its context points back here */
     struct random random;
     uint64_t seed;
     bool healthy; /* the finale */
@@ -89,10 +89,10 @@ static size_t below(struct chaos *chaos, size_t bound)
     return random_below(&chaos->random, bound);
 }
 
-static size_t under_way_at(const struct world *world, struct slice destination)
+static size_t under_way_at(const struct stage *stage, struct slice destination)
 {
     size_t count = 0;
-    for (const struct world_send *send = world->sends; send; send = send->next)
+    for (const struct stage_send *send = stage->sends; send; send = send->next)
         count += slice_equal(send->send->job->destination, destination);
     return count;
 }
@@ -133,22 +133,22 @@ static void answer_send(struct chaos *chaos, struct reported *reported, struct a
 }
 
 /* The destination: watches that no promise is broken, and answers. */
-static int64_t destination(struct world *world, const struct send *send, struct answer *answer)
+static int64_t destination(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct chaos *chaos = world->context;
+    struct chaos *chaos = stage->context;
     int number = atoi(send->job->id.data + 1);
     struct reported *reported = &chaos->reported[number];
     bool sends = send->job->step == STEP_SEND;
     check(number >= 0 && number < chaos->jobs, "seed %" PRIu64 ": job %d never was", chaos->seed, number);
-    check(reported->busy_epoch != chaos->epoch || world->now >= reported->busy_until, "seed %" PRIu64 ": job %d is sent twice at once",
+    check(reported->busy_epoch != chaos->epoch || stage->now >= reported->busy_until, "seed %" PRIu64 ": job %d is sent twice at once",
           chaos->seed, number);
     check(!sends || reported->delivered_epoch != chaos->epoch, "seed %" PRIu64 ": job %d is sent again after its delivery",
           chaos->seed, number);
-    check(under_way_at(world, send->job->destination) < CONCURRENCY_MAX, "seed %" PRIu64 ": too many under way", chaos->seed);
+    check(under_way_at(stage, send->job->destination) < CONCURRENCY_MAX, "seed %" PRIu64 ": too many under way", chaos->seed);
     /* Some take longer than their timeout, and longer than their lease. */
     int64_t takes = chaos->healthy ? 10 : (int64_t)below(chaos, below(chaos, 50) == 0 ? 200000 : 3000);
     reported->sends += sends;
-    reported->busy_until = world->now + takes;
+    reported->busy_until = stage->now + takes;
     reported->busy_epoch = chaos->epoch;
     if (sends)
         answer_send(chaos, reported, answer);
@@ -161,37 +161,37 @@ static int64_t destination(struct world *world, const struct send *send, struct 
 
 static void add_jobs(struct chaos *chaos)
 {
-    for (size_t i = 1 + below(chaos, 10); i > 0 && chaos->jobs < JOBS_MAX && !chaos->world.fail_applies; i--) {
+    for (size_t i = 1 + below(chaos, 10); i > 0 && chaos->jobs < JOBS_MAX && !chaos->stage.fail_applies; i--) {
         const char *to = destinations[below(chaos, 3)];
         char tenant[8], id[16];
-        if (!config_destination(chaos->world.config, slice_from(to)))
+        if (!config_destination(chaos->stage.config, slice_from(to)))
             continue; /* the API would refuse it */
         snprintf(tenant, sizeof tenant, "t%zu", below(chaos, TENANTS));
         snprintf(id, sizeof id, "j%d", chaos->jobs);
         chaos->reported[chaos->jobs] = (struct reported){ .busy_epoch = -1, .delivered_epoch = -1 };
         chaos->jobs++;
-        world_add(&chaos->world, to, tenant, id, "x");
+        stage_add(&chaos->stage, to, tenant, id, "x");
     }
 }
 
 /* What was on its way to the store has arrived there, but nobody lives to hear of it. */
-static void commit_unheard(struct world *world)
+static void commit_unheard(struct stage *stage)
 {
-    for (struct batch *batch = world->batches; batch; batch = batch->next_pending) {
+    for (struct batch *batch = stage->batches; batch; batch = batch->next_pending) {
         struct error error;
-        check(world->store->ops->apply(world->store, world->now, batch->ops, batch->count, &batch->memory, &error) == STATUS_OK,
+        check(stage->store->ops->apply(stage->store, stage->now, batch->ops, batch->count, &batch->memory, &error) == STATUS_OK,
               "%s", error.text);
     }
 }
 
 static void crash(struct chaos *chaos)
 {
-    if (!chaos->world.fail_applies && below(chaos, 2) == 0)
-        commit_unheard(&chaos->world);
-    world_crash(&chaos->world);
+    if (!chaos->stage.fail_applies && below(chaos, 2) == 0)
+        commit_unheard(&chaos->stage);
+    stage_crash(&chaos->stage);
     chaos->epoch++;
     for (size_t i = 0; i < 3; i++) {
-        struct destination_status found = engine_destination(chaos->world.engine, slice_from(destinations[i]));
+        struct destination_status found = engine_destination(chaos->stage.engine, slice_from(destinations[i]));
         check(!chaos->orders[i].promised || !found.known || strcmp(found.mode, "paused") == 0,
               "seed %" PRIu64 ": the pause of %s was acknowledged and is lost", chaos->seed, destinations[i]);
         chaos->orders[i].waits = false; /* whoever waited is gone */
@@ -201,10 +201,10 @@ static void crash(struct chaos *chaos)
 static void reload(struct chaos *chaos, size_t which)
 {
     struct config *config = config_from(slice_from(files[which]), "test.yaml");
-    struct config *old = chaos->world.config;
+    struct config *old = chaos->stage.config;
     struct error error;
-    check(engine_reload(chaos->world.engine, config, &error) == STATUS_OK, "%s", error.text);
-    chaos->world.config = config;
+    check(engine_reload(chaos->stage.engine, config, &error) == STATUS_OK, "%s", error.text);
+    chaos->stage.config = config;
     config_unref(old);
 }
 
@@ -223,8 +223,8 @@ static void pause_or_resume(struct chaos *chaos)
     struct order *order = &chaos->orders[which];
     struct error error;
     bool pauses = below(chaos, 3) == 0;
-    enum status status = pauses ? engine_pause(chaos->world.engine, name, SLICE("maintenance"), &error)
-                                : engine_resume(chaos->world.engine, name, &error);
+    enum status status = pauses ? engine_pause(chaos->stage.engine, name, SLICE("maintenance"), &error)
+                                : engine_resume(chaos->stage.engine, name, &error);
     check(status == STATUS_OK || status == STATUS_NOT_FOUND, "%s", error.text);
     if (!pauses)
         order->stands = order->promised = false;
@@ -232,7 +232,7 @@ static void pause_or_resume(struct chaos *chaos)
         return;
     order->waits = order->stands = true;
     order->wait = (struct saved_wait){ .done = on_paused, .context = order };
-    engine_await_saved(chaos->world.engine, name, &order->wait);
+    engine_await_saved(chaos->stage.engine, name, &order->wait);
 }
 
 static void disturb(struct chaos *chaos)
@@ -241,32 +241,32 @@ static void disturb(struct chaos *chaos)
     if (what < 35)
         add_jobs(chaos);
     else if (what < 60)
-        world_run_for(&chaos->world, (int64_t)below(chaos, 4000));
+        stage_run_for(&chaos->stage, (int64_t)below(chaos, 4000));
     else if (what < 80)
-        for (size_t i = below(chaos, 12); i > 0 && world_step(&chaos->world); i--)
+        for (size_t i = below(chaos, 12); i > 0 && stage_step(&chaos->stage); i--)
             ;
     else if (what < 86)
         crash(chaos);
     else if (what < 90)
-        chaos->world.fail_applies = !chaos->world.fail_applies;
+        chaos->stage.fail_applies = !chaos->stage.fail_applies;
     else if (what < 94)
         reload(chaos, below(chaos, sizeof files / sizeof *files));
     else if (what < 99)
         pause_or_resume(chaos);
     else
-        world_run_for(&chaos->world, (int64_t)below(chaos, 600000));
+        stage_run_for(&chaos->stage, (int64_t)below(chaos, 600000));
 }
 
 static void finale(struct chaos *chaos)
 {
     struct error error;
     chaos->healthy = true;
-    chaos->world.fail_applies = false;
+    chaos->stage.fail_applies = false;
     reload(chaos, 0);
     for (int round = 0; round < FINALE_ROUNDS; round++) {
         for (size_t i = 0; i < 3; i++) /* an answer from before may have paused it again */
-            check(engine_resume(chaos->world.engine, slice_from(destinations[i]), &error) == STATUS_OK, "%s", error.text);
-        world_run_for(&chaos->world, 30 * 1000);
+            check(engine_resume(chaos->stage.engine, slice_from(destinations[i]), &error) == STATUS_OK, "%s", error.text);
+        stage_run_for(&chaos->stage, 30 * 1000);
     }
     for (size_t i = 0; i < 3; i++)
         check(!chaos->orders[i].waits, "seed %" PRIu64 ": who paused %s never hears of it", chaos->seed, destinations[i]);
@@ -341,7 +341,7 @@ static void check_jobs(const struct chaos *chaos, struct store_reader *reader)
     } while (filter.before_seq > 0);
     check(seen == chaos->jobs, "seed %" PRIu64 ": %d jobs of %d", chaos->seed, seen, chaos->jobs);
     for (size_t i = 0; i < 3; i++) {
-        struct lane_counts counts = world_counts((struct world *)(uintptr_t)&chaos->world, destinations[i]);
+        struct lane_counts counts = stage_counts((struct stage *)(uintptr_t)&chaos->stage, destinations[i]);
         sum.completed += counts.completed;
         sum.dead += counts.dead;
         sum.pending += counts.pending + counts.running + counts.waiting + counts.ready;
@@ -353,7 +353,7 @@ static void check_jobs(const struct chaos *chaos, struct store_reader *reader)
 static void check_gates(const struct chaos *chaos)
 {
     for (size_t i = 0; i < 3; i++) {
-        struct destination_status status = engine_destination(chaos->world.engine, slice_from(destinations[i]));
+        struct destination_status status = engine_destination(chaos->stage.engine, slice_from(destinations[i]));
         check(status.under_way == 0 && status.lanes_with_work == 0 && !status.held_by,
               "seed %" PRIu64 ": %s keeps %" PRId64 " under way, %zu lanes, held by %s", chaos->seed, destinations[i],
               status.under_way, status.lanes_with_work, status.held_by ? status.held_by : "nothing");
@@ -366,16 +366,16 @@ static void play(uint64_t seed)
     assert_non_null(chaos);
     chaos->seed = seed;
     chaos->random.state = seed;
-    chaos->world.destination = destination;
-    chaos->world.context = chaos;
-    world_begin(&chaos->world, files[0], began);
+    chaos->stage.destination = destination;
+    chaos->stage.context = chaos;
+    stage_begin(&chaos->stage, files[0], began);
     for (int i = 0; i < STEPS; i++)
         disturb(chaos);
     finale(chaos);
     check_gates(chaos);
-    check_jobs(chaos, chaos->world.reader);
-    check_events(chaos, chaos->world.reader);
-    world_end(&chaos->world);
+    check_jobs(chaos, chaos->stage.reader);
+    check_events(chaos, chaos->stage.reader);
+    stage_end(&chaos->stage);
     free(chaos);
 }
 
@@ -403,9 +403,9 @@ struct rota {
     int64_t bound, worst;
 };
 
-static int64_t takes_turns(struct world *world, const struct send *send, struct answer *answer)
+static int64_t takes_turns(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct rota *rota = world->context;
+    struct rota *rota = stage->context;
     int tenant = atoi(send->job->tenant.data + 1);
     rota->waiting[tenant]--;
     for (int i = 0; i < TENANTS; i++) {
@@ -424,29 +424,29 @@ static void every_tenant_gets_its_turn(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= TURN_SEEDS; seed++) {
         struct rota rota = { .random.state = seed };
-        struct world world = { .destination = takes_turns, .context = &rota };
+        struct stage stage = { .destination = takes_turns, .context = &rota };
         int64_t concurrency = 1 + (int64_t)random_below(&rota.random, 8);
         int64_t batch = 1 + (int64_t)random_below(&rota.random, 4);
         char yaml[256];
         snprintf(yaml, sizeof yaml, "destinations: { d: { url: 'https://a.example/', concurrency: %" PRId64
                  ", fairness: { round_robin: true, batch: %" PRId64 " } } }\n", concurrency, batch);
         rota.bound = TENANTS * batch + concurrency;
-        world_begin(&world, yaml, began);
+        stage_begin(&stage, yaml, began);
         for (int step = 0; step < 200; step++) {
             int tenant = random_below(&rota.random, 2) == 0 ? 0 : (int)random_below(&rota.random, TENANTS);
             char name[8];
             snprintf(name, sizeof name, "t%d", tenant);
             for (size_t i = random_below(&rota.random, tenant == 0 ? 20 : 4); i > 0; i--) { /* the first has by far the most */
                 rota.waiting[tenant]++;
-                world_add(&world, "d", name, NULL, "x");
+                stage_add(&stage, "d", name, NULL, "x");
             }
-            world_run_for(&world, (int64_t)random_below(&rota.random, 60));
+            stage_run_for(&stage, (int64_t)random_below(&rota.random, 60));
         }
-        world_run_for(&world, 600 * 1000);
-        check(world_counts(&world, "d").completed == (int64_t)world.send_count && world_counts(&world, "d").pending == 0,
+        stage_run_for(&stage, 600 * 1000);
+        check(stage_counts(&stage, "d").completed == (int64_t)stage.send_count && stage_counts(&stage, "d").pending == 0,
               "seed %" PRIu64 ": not all was sent", seed);
         check(rota.worst > 0, "seed %" PRIu64 ": nobody ever waited, so nothing was tried", seed);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 

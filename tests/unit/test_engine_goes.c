@@ -26,15 +26,15 @@ struct story {
     int looks;
 };
 
-static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct story *story = world->context;
+    struct story *story = stage->context;
     int tenant = send->job->tenant.data[0] - 'a', job = atoi(send->job->id.data + 1);
-    if (world->now >= story->back_at) {
+    if (stage->now >= story->back_at) {
         assert_true(story->count < SENT_MAX);
         story->sent[story->count].tenant = tenant;
         story->sent[story->count].job = job;
-        story->sent[story->count++].at = world->now;
+        story->sent[story->count++].at = stage->now;
         answer->outcome = OUTCOME_DELIVERED;
         return 300;
     }
@@ -45,26 +45,26 @@ static int64_t answers(struct world *world, const struct send *send, struct answ
     return 20;
 }
 
-static void begin(struct story *story, struct world *world, const char *yaml, int tenants, int jobs)
+static void begin(struct story *story, struct stage *stage, const char *yaml, int tenants, int jobs)
 {
     *story = (struct story){ .back_at = INSTANT_MAX };
-    *world = (struct world){ .destination = answers, .context = story };
-    world_begin(world, yaml, began);
+    *stage = (struct stage){ .destination = answers, .context = story };
+    stage_begin(stage, yaml, began);
     for (int i = 0; i < tenants * jobs; i++) {
         char tenant[2] = { (char)('a' + i % tenants), '\0' }, id[8];
         snprintf(id, sizeof id, "%s%d", tenant, i / tenants);
-        world_add(world, "d", tenant, id, "x");
-        world_run_for(world, 1);
+        stage_add(stage, "d", tenant, id, "x");
+        stage_run_for(stage, 1);
     }
 }
 
 /* Away until one look has gone well, which is the first that was sent since. */
-static void come_back(struct story *story, struct world *world)
+static void come_back(struct story *story, struct stage *stage)
 {
-    assert_string_equal(status_of(world).mode, "contingency");
-    story->back_at = world->now;
+    assert_string_equal(status_of(stage).mode, "contingency");
+    story->back_at = stage->now;
     for (int i = 0; i < 6000 && story->count == 0; i++)
-        world_run_for(world, 100);
+        stage_run_for(stage, 100);
     assert_int_equal(story->count, 1);
 }
 
@@ -75,12 +75,12 @@ static void a_go_asks_all_tenants(void **state)
     (void)state;
     for (size_t row = 0; row < COUNT_OF(rows); row++) {
         struct story story;
-        struct world world;
-        begin(&story, &world, rows[row], TENANTS, JOBS);
-        world_run_for(&world, 6 * MINUTE_MS);
+        struct stage stage;
+        begin(&story, &stage, rows[row], TENANTS, JOBS);
+        stage_run_for(&stage, 6 * MINUTE_MS);
         assert_in_range(story.looks, TENANTS, 2 * TENANTS + JOBS);
-        come_back(&story, &world);
-        world_run_for(&world, 30 * MINUTE_MS);
+        come_back(&story, &stage);
+        stage_run_for(&stage, 30 * MINUTE_MS);
         int taken[TENANTS] = { 0 };
         for (size_t i = 1; i <= TENANTS; i++) {
             check(story.sent[i].at == story.sent[1].at, "%zu: number %zu is not of the first go", row, i);
@@ -100,8 +100,8 @@ static void a_go_asks_all_tenants(void **state)
                   story.sent[i].job, 'a' + tenant);
             failed[tenant] = failed[tenant] || one;
         }
-        assert_int_equal(world_counts(&world, "d").completed, TENANTS * JOBS);
-        world_end(&world);
+        assert_int_equal(stage_counts(&stage, "d").completed, TENANTS * JOBS);
+        stage_end(&stage);
     }
 }
 

@@ -29,15 +29,15 @@ struct seen {
     enum outcome outcome; /* of those to "d"; OUTCOME_NONE: delivered */
 };
 
-static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct seen *seen = world->context;
+    struct seen *seen = stage->context;
     assert_true(seen->count < SENDS_MAX);
     bool to_d = strcmp(send->destination->name, "d") == 0;
     snprintf(seen->sent[seen->count].id, sizeof seen->sent->id, "%.*s", SLICE_ARG(send->job->id));
     snprintf(seen->sent[seen->count].tenant, sizeof seen->sent->tenant, "%.*s", SLICE_ARG(send->job->tenant));
-    seen->sent[seen->count].at = world->now;
-    seen->sent[seen->count].until = world->now + seen->takes_ms;
+    seen->sent[seen->count].at = stage->now;
+    seen->sent[seen->count].until = stage->now + seen->takes_ms;
     seen->sent[seen->count++].to_d = to_d;
     answer->outcome = !to_d || seen->outcome == OUTCOME_NONE ? OUTCOME_DELIVERED : seen->outcome;
     answer->code = answer->outcome == OUTCOME_DELIVERED ? SLICE("http:200") : SLICE("http:503");
@@ -45,22 +45,22 @@ static int64_t answers(struct world *world, const struct send *send, struct answ
     return seen->takes_ms;
 }
 
-static void begin(struct world *world, struct seen *seen, const char *config)
+static void begin(struct stage *stage, struct seen *seen, const char *config)
 {
     *seen = (struct seen){ .takes_ms = 100 };
-    *world = (struct world){ .destination = answers, .context = seen, .shared = true };
-    world_begin(world, config, began);
-    assert_int_equal(world_gain(world, ""), STATUS_OK);
-    assert_int_equal(world_gain(world, "d"), STATUS_OK);
-    assert_int_equal(world_gain(world, "e"), STATUS_OK);
+    *stage = (struct stage){ .destination = answers, .context = seen, .shared = true };
+    stage_begin(stage, config, began);
+    assert_int_equal(stage_gain(stage, ""), STATUS_OK);
+    assert_int_equal(stage_gain(stage, "d"), STATUS_OK);
+    assert_int_equal(stage_gain(stage, "e"), STATUS_OK);
 }
 
-static void add(struct world *world, int from, int count)
+static void add(struct stage *stage, int from, int count)
 {
     for (int i = from; i < from + count; i++) {
         char id[16];
         snprintf(id, sizeof id, "j%d", i);
-        world_add(world, "d", i % 3 == 0 ? "A" : i % 3 == 1 ? "B" : "C", id, "x");
+        stage_add(stage, "d", i % 3 == 0 ? "A" : i % 3 == 1 ? "B" : "C", id, "x");
     }
 }
 
@@ -100,69 +100,69 @@ static size_t sent_to_d(const struct seen *seen)
 static void traffic_goes_on(void **state)
 {
     static struct seen seen;
-    struct world world;
+    struct stage stage;
     (void)state;
-    begin(&world, &seen, CONFIG(""));
-    add(&world, 0, 200);
+    begin(&stage, &seen, CONFIG(""));
+    add(&stage, 0, 200);
     for (int i = 0; i < 40; i++)
-        world_add(&world, "e", "E", NULL, "x");
+        stage_add(&stage, "e", "E", NULL, "x");
     for (int turn = 0; turn < 2; turn++) {
-        world_run_for(&world, 350);
-        assert_int_equal(world_lose(&world, "d"), STATUS_OK);
+        stage_run_for(&stage, 350);
+        assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
         size_t before = sent_to_d(&seen);
-        assert_false(engine_destination(world.engine, SLICE("d")).known);
-        assert_null(dest_find(world.engine, SLICE("d")));
-        assert_int_equal(world_counts(&world, "d").running, 0); /* sends have ended */
-        add(&world, 200 + turn * 10, 10);                        /* somebody else's for now */
-        world_run_for(&world, 5 * SECOND_MS);
+        assert_false(engine_destination(stage.engine, SLICE("d")).known);
+        assert_null(dest_find(stage.engine, SLICE("d")));
+        assert_int_equal(stage_counts(&stage, "d").running, 0); /* sends have ended */
+        add(&stage, 200 + turn * 10, 10);                        /* somebody else's for now */
+        stage_run_for(&stage, 5 * SECOND_MS);
         assert_int_equal(sent_to_d(&seen), before);
-        assert_int_equal(world_gain(&world, "d"), STATUS_OK);
+        assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
     }
-    assert_int_equal(world_counts(&world, "e").completed, 40);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 220);
-    assert_int_equal(world.engine->lanes.by_id.count, 4);
+    assert_int_equal(stage_counts(&stage, "e").completed, 40);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 220);
+    assert_int_equal(stage.engine->lanes.by_id.count, 4);
     check_each_once(&seen, 220);
     check_at_once(&seen);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A tenant that has had its turn does not have it again before the others, but for one round. */
 static void turns_hold(void **state)
 {
     static struct seen seen;
-    struct world world;
+    struct stage stage;
     int counts[3] = { 0 };
     (void)state;
-    begin(&world, &seen, CONFIG(", fairness: { batch: 1 }"));
-    add(&world, 0, 300);
+    begin(&stage, &seen, CONFIG(", fairness: { batch: 1 }"));
+    add(&stage, 0, 300);
     for (int turn = 0; turn < 10; turn++) {
-        world_run_for(&world, 250);
-        assert_int_equal(world_lose(&world, "d"), STATUS_OK);
-        assert_int_equal(world_gain(&world, "d"), STATUS_OK);
+        stage_run_for(&stage, 250);
+        assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+        assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
     }
     for (size_t i = 0; i < seen.count; i++)
         counts[seen.sent[i].tenant[0] - 'A']++;
     for (int i = 1; i < 3; i++)
         check(counts[i] >= counts[0] - 10 && counts[i] <= counts[0] + 10, "%d of %c, %d of A", counts[i], 'A' + i, counts[0]);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 300);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 300);
     check_at_once(&seen);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A rate by the hour that is nearly paid: whoever has the destination, no window has more. */
 static void rates_hold(void **state)
 {
     static struct seen seen;
-    struct world world;
+    struct stage stage;
     (void)state;
-    begin(&world, &seen, CONFIG(", rate: { total: 30/h, per_tenant: 12/h }"));
-    add(&world, 0, 120);
+    begin(&stage, &seen, CONFIG(", rate: { total: 30/h, per_tenant: 12/h }"));
+    add(&stage, 0, 120);
     for (int turn = 0; turn < 24; turn++) {
-        world_run_for(&world, 10 * MINUTE_MS);
-        assert_int_equal(world_lose(&world, "d"), STATUS_OK);
-        assert_int_equal(world_gain(&world, "d"), STATUS_OK);
+        stage_run_for(&stage, 10 * MINUTE_MS);
+        assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+        assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
     }
     assert_true(seen.count > 60); /* it is used, too */
     for (size_t i = 0; i < seen.count; i++) {
@@ -173,12 +173,12 @@ static void rates_hold(void **state)
         }
         check(all <= 30 + AT_ONCE && own <= 12 + AT_ONCE, "%d in an hour, %d of %s", all, own, seen.sent[i].tenant);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static bool has_alert(const struct world *world, enum alert_kind kind)
+static bool has_alert(const struct stage *stage, enum alert_kind kind)
 {
-    const struct dest *dest = dest_find(world->engine, SLICE("d"));
+    const struct dest *dest = dest_find(stage->engine, SLICE("d"));
     return dest && (dest->alerts.active & 1u << kind) != 0;
 }
 
@@ -186,74 +186,74 @@ static bool has_alert(const struct world *world, enum alert_kind kind)
 static void an_outage_is_handed_over(void **state)
 {
     static struct seen seen;
-    struct world world;
+    struct stage stage;
     struct error error;
     (void)state;
-    begin(&world, &seen, CONFIG(", contingency: { ramp: [1, 2], stable: 10m, check: 5m }"));
-    add(&world, 0, 60);
-    world_run_for(&world, 150);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they said so"), &error), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
-    instant since = engine_destination(world.engine, SLICE("d")).mode_since;
+    begin(&stage, &seen, CONFIG(", contingency: { ramp: [1, 2], stable: 10m, check: 5m }"));
+    add(&stage, 0, 60);
+    stage_run_for(&stage, 150);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they said so"), &error), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
+    instant since = engine_destination(stage.engine, SLICE("d")).mode_since;
     size_t before = seen.count;
     for (int turn = 0; turn < 2; turn++) {
-        assert_true(has_alert(&world, ALERT_CONTINGENCY));
-        assert_int_equal(world_lose(&world, "d"), STATUS_OK);
-        assert_int_equal(world_gain(&world, "d"), STATUS_OK);
-        world_run_for(&world, MINUTE_MS);
-        struct destination_status status = engine_destination(world.engine, SLICE("d"));
+        assert_true(has_alert(&stage, ALERT_CONTINGENCY));
+        assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+        assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+        stage_run_for(&stage, MINUTE_MS);
+        struct destination_status status = engine_destination(stage.engine, SLICE("d"));
         assert_string_equal(status.mode, "contingency");
         assert_string_equal(status.pause_reason, "they said so");
         assert_int_equal(status.mode_since, since);
     }
     assert_int_equal(seen.count, before);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, SECOND_MS);
-    struct contingency_saved was = dest_find(world.engine, SLICE("d"))->gate.contingency.saved;
-    assert_int_equal(world_lose(&world, "d"), STATUS_OK);
-    assert_int_equal(world_gain(&world, "d"), STATUS_OK);
-    struct contingency_saved is = dest_find(world.engine, SLICE("d"))->gate.contingency.saved;
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_for(&stage, SECOND_MS);
+    struct contingency_saved was = dest_find(stage.engine, SLICE("d"))->gate.contingency.saved;
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+    struct contingency_saved is = dest_find(stage.engine, SLICE("d"))->gate.contingency.saved;
     assert_int_equal(is.mode, MODE_RECOVERING);
     bool on = is.step == was.step || is.step == was.step + 1; /* by the answers that were waited for */
     check(on && is.since == was.since, "step %d after %d", (int)is.step, (int)was.step);
     size_t back = seen.count;
-    world_run_for(&world, SECOND_MS);
+    stage_run_for(&stage, SECOND_MS);
     check(seen.count - back <= 2 * (1 + SECOND_MS / 100), "%zu in a second, two at a time", seen.count - back);
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 60);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 60);
     check_each_once(&seen, 60);
-    assert_false(has_alert(&world, ALERT_CONTINGENCY));
-    assert_int_equal(reported(&world, "contingency", NULL), 1); /* it is told once */
-    assert_int_equal(reported(&world, "normal", NULL), 1);
-    world_end(&world);
+    assert_false(has_alert(&stage, ALERT_CONTINGENCY));
+    assert_int_equal(reported(&stage, "contingency", NULL), 1); /* it is told once */
+    assert_int_equal(reported(&stage, "normal", NULL), 1);
+    stage_end(&stage);
 }
 
 /* Held by somebody, as a whole or one tenant: it stays so. */
 static void holds_are_handed_over(void **state)
 {
     static struct seen seen;
-    struct world world;
+    struct stage stage;
     struct error error;
     (void)state;
-    begin(&world, &seen, CONFIG(""));
-    world_add(&world, "d", "A", "j0", "x");
-    world_run_for(&world, SECOND_MS);
-    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("A"), SLICE("unpaid"), &error), STATUS_OK);
-    world_settle(&world);
-    assert_int_equal(world_lose(&world, "d"), STATUS_OK);
-    world_add(&world, "d", "A", "j1", "x");
-    world_add(&world, "d", "B", "j2", "x");
-    assert_int_equal(world_gain(&world, "d"), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(world_job(&world, "A", "j1").state, STATE_PENDING);
-    assert_int_equal(world_job(&world, "B", "j2").state, STATE_COMPLETED);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("hands off"), &error), STATUS_OK);
-    world_settle(&world);
-    assert_int_equal(world_lose(&world, "d"), STATUS_OK);
-    assert_int_equal(world_gain(&world, "d"), STATUS_OK);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "paused");
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).pause_reason, "hands off");
-    world_end(&world);
+    begin(&stage, &seen, CONFIG(""));
+    stage_add(&stage, "d", "A", "j0", "x");
+    stage_run_for(&stage, SECOND_MS);
+    assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("A"), SLICE("unpaid"), &error), STATUS_OK);
+    stage_settle(&stage);
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    stage_add(&stage, "d", "A", "j1", "x");
+    stage_add(&stage, "d", "B", "j2", "x");
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_job(&stage, "A", "j1").state, STATE_PENDING);
+    assert_int_equal(stage_job(&stage, "B", "j2").state, STATE_COMPLETED);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE("hands off"), &error), STATUS_OK);
+    stage_settle(&stage);
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "paused");
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).pause_reason, "hands off");
+    stage_end(&stage);
 }
 
 static void on_lost(struct saved_wait *wait)
@@ -265,39 +265,39 @@ static void on_lost(struct saved_wait *wait)
 static void a_store_that_refuses_is_waited_for(void **state)
 {
     static struct seen seen;
-    struct world world;
+    struct stage stage;
     bool lost = false;
     (void)state;
-    begin(&world, &seen, CONFIG(", rate: { total: 60/h }"));
-    add(&world, 0, 50);
-    world_run_for(&world, 50);
-    world.fail_applies = true;
+    begin(&stage, &seen, CONFIG(", rate: { total: 60/h }"));
+    add(&stage, 0, 50);
+    stage_run_for(&stage, 50);
+    stage.fail_applies = true;
     struct saved_wait wait = { .done = on_lost, .context = &lost };
-    engine_lose(world.engine, SLICE("d"), &wait);
-    world_run_for(&world, MINUTE_MS); /* answers are there, and nobody takes them */
+    engine_lose(stage.engine, SLICE("d"), &wait);
+    stage_run_for(&stage, MINUTE_MS); /* answers are there, and nobody takes them */
     assert_false(lost);
-    assert_int_equal(world_lose(&world, "d"), STATUS_BUSY);
-    world.fail_applies = false;
-    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_BUSY);
+    stage.fail_applies = false;
+    stage_run_for(&stage, MINUTE_MS);
     assert_true(lost);
     assert_int_equal(wait.error.status, STATUS_OK);
-    assert_int_equal(world_counts(&world, "d").running, 0);
-    assert_int_equal(world_counts(&world, "d").completed, (int)sent_to_d(&seen));
-    assert_int_equal(world_lose(&world, "d"), STATUS_NOT_FOUND);
-    assert_int_equal(world_gain(&world, "d"), STATUS_OK);
-    assert_int_equal(world_gain(&world, "d"), STATUS_CONFLICT);
-    world_end(&world);
+    assert_int_equal(stage_counts(&stage, "d").running, 0);
+    assert_int_equal(stage_counts(&stage, "d").completed, (int)sent_to_d(&seen));
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_NOT_FOUND);
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_CONFLICT);
+    stage_end(&stage);
 }
 
-static int64_t reading(struct world *world, enum status *fails)
+static int64_t reading(struct stage *stage, enum status *fails)
 {
-    *fails = world->send_count == 0 ? STATUS_OK : *(enum status *)world->context;
+    *fails = stage->send_count == 0 ? STATUS_OK : *(enum status *)stage->context;
     return 2 * SECOND_MS;
 }
 
-static int64_t takes(struct world *world, const struct send *send, struct answer *answer)
+static int64_t takes(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_DELIVERED;
     return 100;
@@ -307,30 +307,30 @@ static int64_t takes(struct world *world, const struct send *send, struct answer
 static void what_comes_while_it_is_read_is_not_forgotten(void **state)
 {
     enum status fails = STATUS_OK;
-    struct world world = { .destination = takes, .context = &fails, .shared = true, .reading = reading };
+    struct stage stage = { .destination = takes, .context = &fails, .shared = true, .reading = reading };
     bool gained = false;
     struct saved_wait wait = { .done = on_lost, .context = &gained };
     (void)state;
-    world_begin(&world, CONFIG(""), began);
-    add(&world, 0, 10);
-    engine_gain(world.engine, SLICE("d"), &wait);
-    world_run_for(&world, SECOND_MS);
-    add(&world, 10, 10); /* of known tenants, which the answer does not have */
+    stage_begin(&stage, CONFIG(""), began);
+    add(&stage, 0, 10);
+    engine_gain(stage.engine, SLICE("d"), &wait);
+    stage_run_for(&stage, SECOND_MS);
+    add(&stage, 10, 10); /* of known tenants, which the answer does not have */
     for (int i = 0; i < 5; i++)
-        world_add(&world, "d", i % 2 ? "new" : "newer", NULL, "x");
+        stage_add(&stage, "d", i % 2 ? "new" : "newer", NULL, "x");
     assert_false(gained);
-    assert_int_equal(world.send_count, 0);
-    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(stage.send_count, 0);
+    stage_run_for(&stage, MINUTE_MS);
     assert_true(gained);
-    assert_int_equal(world.send_count, 25);
-    assert_int_equal(world_counts(&world, "d").completed, 25);
-    assert_int_equal(world_lose(&world, "d"), STATUS_OK);
+    assert_int_equal(stage.send_count, 25);
+    assert_int_equal(stage_counts(&stage, "d").completed, 25);
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
     fails = STATUS_CORRUPT;
-    assert_int_equal(world_gain(&world, "d"), STATUS_CORRUPT);
-    assert_false(engine_destination(world.engine, SLICE("d")).known);
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_CORRUPT);
+    assert_false(engine_destination(stage.engine, SLICE("d")).known);
     fails = STATUS_OK;
-    assert_int_equal(world_gain(&world, "d"), STATUS_OK);
-    world_end(&world);
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -9,9 +9,9 @@
 #include <jansson.h>
 
 /* By the item's payload. */
-static int64_t answers_as_told(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers_as_told(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     if (slice_equal(send->job->payload, SLICE("good"))) {
         answer->outcome = OUTCOME_DELIVERED;
     } else if (slice_equal(send->job->payload, SLICE("weird"))) {
@@ -25,13 +25,13 @@ static int64_t answers_as_told(struct world *world, const struct send *send, str
     return 20;
 }
 
-static void add(struct world *world, const char *id, const char *correlation_id)
+static void add(struct stage *stage, const char *id, const char *correlation_id)
 {
     struct store_op op = { .kind = OP_INSERT };
     op.insert = (struct op_insert){ .destination = SLICE("d"), .tenant = SLICE("acme"), .id = slice_from(id),
-                                    .priority = PRIORITY_NORMAL, .run_at = world->now, .deadline = INSTANT_NONE,
+                                    .priority = PRIORITY_NORMAL, .run_at = stage->now, .deadline = INSTANT_NONE,
                                     .correlation_id = slice_from(correlation_id), .payload = slice_from(id) };
-    world_apply(world, &op);
+    stage_apply(stage, &op);
 }
 
 struct line_case {
@@ -73,16 +73,16 @@ static void an_item_has_its_line(void **state)
         { "down", "c-2", "info", "retry_scheduled", "waiting", "http:503", "HTTP 503: away", 2, true, 2 },
         { "bad", "", "error", "job_dead", "dead", "http:422", "HTTP 422: user <number> is unknown", 0, false, 1 },
     };
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     size_t lines = 0;
     (void)state;
-    world_begin(&world, "destinations: { d: { preset: provisioning, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
+    stage_begin(&stage, "destinations: { d: { preset: provisioning, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
     log_set_level(LOG_DEBUG);
     said_begin();
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         if (cases[i].attempt == 1)
-            add(&world, cases[i].id, cases[i].correlation_id);
-    world_run_for(&world, 10 * MINUTE_MS);
+            add(&stage, cases[i].id, cases[i].correlation_id);
+    stage_run_for(&stage, 10 * MINUTE_MS);
     char *rest = said_end();
     log_set_level(LOG_INFO);
     for (char *text; (text = strsep(&rest, "\n")) && *text;) {
@@ -97,14 +97,14 @@ static void an_item_has_its_line(void **state)
         json_decref(line);
     }
     assert_int_equal(lines, COUNT_OF(cases)); /* each once */
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Fails with what the claim's payload says. */
-static int64_t fails_as_told(struct world *world, const struct send *send, struct answer *answer)
+static int64_t fails_as_told(struct stage *stage, const struct send *send, struct answer *answer)
 {
     static const char *const errors[] = { "TIMEOUT", "WEIRD_FAILURE", "INVALID_PATIENT_DATA" };
-    (void)world;
+    (void)stage;
     for (size_t i = 0; i < COUNT_OF(errors); i++)
         if (slice_equal(send->job->payload, slice_from(errors[i])))
             answer->text = slice_from(errors[i]);
@@ -149,18 +149,18 @@ static void a_decision_is_on_record(void **state)
         { "CLM-1-2", "WEIRD_FAILURE", "UNKNOWN", "Unknown error, retry 1 of 5", 1, 5, 6, false },
         { "CLM-1-3", "INVALID_PATIENT_DATA", "PERMANENT", "Permanent error, not retried", 0, 0, 0, true },
     };
-    struct world world = { .destination = fails_as_told };
+    struct stage stage = { .destination = fails_as_told };
     struct arena memory = { 0 };
     struct event *events;
     struct error error;
     size_t count;
     (void)state;
-    world_begin(&world, "destinations: { d: { preset: tiss, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
+    stage_begin(&stage, "destinations: { d: { preset: tiss, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         if (i == 0 || strcmp(cases[i].claim, cases[i - 1].claim) != 0)
-            world_add(&world, "d", "t", cases[i].claim, cases[i].error);
-    world_run_for(&world, 6 * HOUR_MS);
-    assert_int_equal(world.reader->ops->reader_events(world.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
+            stage_add(&stage, "d", "t", cases[i].claim, cases[i].error);
+    stage_run_for(&stage, 6 * HOUR_MS);
+    assert_int_equal(stage.reader->ops->reader_events(stage.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct event *found = NULL;
         for (size_t j = 0; j < count; j++) {
@@ -173,7 +173,7 @@ static void a_decision_is_on_record(void **state)
         check_trail(&cases[i], found);
     }
     arena_release(&memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -100,21 +100,21 @@ static const char *destination_name(int id)
     return name;
 }
 
-static int64_t story_answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t story_answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct story *story = world->context;
+    struct story *story = stage->context;
     size_t number = job_number(send);
     if (number >= JOBS)
-        return delivers(world, send, answer); /* it came long after the return */
+        return delivers(stage, send, answer); /* it came long after the return */
     struct story_job *job = &story->jobs[atoi(send->destination->name + 1)][number];
-    struct destination_status status = engine_destination(world->engine, send->job->destination);
-    bool down = world->now < story->back_at;
+    struct destination_status status = engine_destination(stage->engine, send->job->destination);
+    bool down = stage->now < story->back_at;
     bool held = strcmp(status.mode, "normal") != 0 || strcmp(status.breaker, "closed") != 0;
     job->sends += !(down && held); /* as long as it is away, looks cost nothing */
     if (!down && !job->bad) {
         answer->outcome = OUTCOME_DELIVERED;
         answer->query = QUERY_DELIVERED;
-        job->done_at = world->now;
+        job->done_at = stage->now;
         return 50;
     }
     answer->query = QUERY_ABSENT;
@@ -123,25 +123,25 @@ static int64_t story_answers(struct world *world, const struct send *send, struc
     return 50;
 }
 
-static int64_t story_health(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t story_health(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    const struct story *story = world->context;
-    bool up = world->now >= story->back_at;
+    const struct story *story = stage->context;
+    bool up = stage->now >= story->back_at;
     (void)probe;
     *answer = (struct health_answer){ .connected = up, .status = up ? 200 : 0,
         .body = up ? SLICE("{\"status\":\"UP\",\"services\":{\"facturation\":\"UP\",\"batch\":\"UP\"}}") : SLICE("") };
     return 5;
 }
 
-static void story_begin(struct story *story, struct world *world, const struct preset *preset, enum kind kind)
+static void story_begin(struct story *story, struct stage *stage, const struct preset *preset, enum kind kind)
 {
     char yaml[8192];
     size_t len = (size_t)snprintf(yaml, sizeof yaml, "destinations:\n");
     *story = (struct story){ .preset = preset, .kind = kind, .back_at = began + preset->outage_ms };
-    *world = (struct world){ .destination = story_answers, .health = preset->has_health ? story_health : NULL, .context = story };
+    *stage = (struct stage){ .destination = story_answers, .health = preset->has_health ? story_health : NULL, .context = story };
     for (int id = 0; id < IDS; id++)
         len += (size_t)snprintf(yaml + len, sizeof yaml - len, "  %s: { %s }\n", destination_name(id), preset->settings);
-    world_begin(world, yaml, began);
+    stage_begin(stage, yaml, began);
     for (int i = 0; i < JOBS; i++) {
         for (int id = 0; id < IDS; id++) {
             struct story_job *job = &story->jobs[id][i];
@@ -149,17 +149,17 @@ static void story_begin(struct story *story, struct world *world, const struct p
             job->bad = is_bad(kind, i, tenant);
             snprintf(job->tenant, sizeof job->tenant, "t%d", tenant);
             snprintf(job->id, sizeof job->id, "%d-%d-CLM-%d", i, id, id * 7919 + i);
-            world_add(world, destination_name(id), job->tenant, job->id, "x");
+            stage_add(stage, destination_name(id), job->tenant, job->id, "x");
         }
-        world_run_for(world, 10); /* the first is the oldest */
+        stage_run_for(stage, 10); /* the first is the oldest */
     }
 }
 
-static void note_due(struct story *story, struct world *world)
+static void note_due(struct story *story, struct stage *stage)
 {
     for (int i = 0; i < IDS * JOBS; i++) {
         struct story_job *told = &story->jobs[i / JOBS][i % JOBS];
-        struct job job = world_job(world, told->tenant, told->id);
+        struct job job = stage_job(stage, told->tenant, told->id);
         told->due_at = job.state == STATE_WAITING && job.run_at > story->back_at ? job.run_at : story->back_at;
         if (job.state == STATE_DEAD)
             told->due_at = INSTANT_MAX; /* as the documents say, before the outage was noticed */
@@ -188,23 +188,23 @@ static void check_story(const struct story *story, int id, instant now)
  * One that is told to wait is to blame only if others are served meanwhile: so there is another after each of its sends.
  * False: it is over.
  */
-static bool add_another(struct world *world, const struct story *story, int id, int64_t *seen, instant *next)
+static bool add_another(struct stage *stage, const struct story *story, int id, int64_t *seen, instant *next)
 {
     char name[32];
-    struct job job = world_job(world, story->jobs[id][0].tenant, story->jobs[id][0].id);
+    struct job job = stage_job(stage, story->jobs[id][0].tenant, story->jobs[id][0].id);
     if (job.state == STATE_DEAD)
         return false;
     if (job.state == STATE_WAITING && job.attempts > *seen) {
         snprintf(name, sizeof name, "%d-%d", JOBS + (int)job.attempts, id);
-        world_add(world, destination_name(id), "t1", name, "x");
+        stage_add(stage, destination_name(id), "t1", name, "x");
         *seen = job.attempts;
     }
-    instant at = job.state == STATE_WAITING && job.run_at > world->now ? job.run_at : world->now + 500;
+    instant at = job.state == STATE_WAITING && job.run_at > stage->now ? job.run_at : stage->now + 500;
     *next = at < *next ? at : *next;
     return true;
 }
 
-static void run_with_others(struct world *world, const struct story *story)
+static void run_with_others(struct stage *stage, const struct story *story)
 {
     int64_t seen[IDS];
     bool open = true;
@@ -213,17 +213,17 @@ static void run_with_others(struct world *world, const struct story *story)
         instant next = INSTANT_MAX;
         open = false;
         for (int id = 0; id < IDS; id++)
-            open = add_another(world, story, id, &seen[id], &next) || open;
+            open = add_another(stage, story, id, &seen[id], &next) || open;
         if (open)
-            world_run_until(world, next);
+            stage_run_until(stage, next);
     }
 }
 
-static int64_t left(struct world *world)
+static int64_t left(struct stage *stage)
 {
     int64_t count = 0;
     for (int id = 0; id < IDS; id++) {
-        struct lane_counts counts = world_counts(world, destination_name(id));
+        struct lane_counts counts = stage_counts(stage, destination_name(id));
         count += counts.waiting + counts.pending;
     }
     return count;
@@ -235,18 +235,18 @@ static void nobody_stops_the_others(void **state)
     static struct story story;
     for (size_t p = 0; p < COUNT_OF(presets); p++)
         for (enum kind kind = ONE; kind < KINDS; kind++) {
-            struct world world;
-            story_begin(&story, &world, &presets[p], kind);
-            world_run_until(&world, story.back_at + 200); /* what was under way then has failed by now */
-            note_due(&story, &world);
+            struct stage stage;
+            story_begin(&story, &stage, &presets[p], kind);
+            stage_run_until(&stage, story.back_at + 200); /* what was under way then has failed by now */
+            note_due(&story, &stage);
             if (kind == WAITS)
-                run_with_others(&world, &story);
-            for (int i = 0; i < 20 * 24 * 2 && left(&world) > 0; i++) /* bad ones alone are looked at ever more seldom: each look uses one up */
-                world_run_for(&world, 30 * MINUTE_MS);
+                run_with_others(&stage, &story);
+            for (int i = 0; i < 20 * 24 * 2 && left(&stage) > 0; i++) /* bad ones alone are looked at ever more seldom: each look uses one up */
+                stage_run_for(&stage, 30 * MINUTE_MS);
             for (int id = 0; id < IDS; id++)
-                check_story(&story, id, world.now);
-            check(left(&world) == 0, "%s, %s: %" PRId64 " are left", presets[p].name, kinds[kind], left(&world));
-            world_end(&world);
+                check_story(&story, id, stage.now);
+            check(left(&stage) == 0, "%s, %s: %" PRId64 " are left", presets[p].name, kinds[kind], left(&stage));
+            stage_end(&stage);
         }
 }
 
@@ -259,13 +259,13 @@ struct lonely {
     int64_t shortest_ms; /* between two of the last three hours */
 };
 
-static int64_t tells_one_to_wait(struct world *world, const struct send *send, struct answer *answer)
+static int64_t tells_one_to_wait(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct lonely *lonely = world->context;
+    struct lonely *lonely = stage->context;
     (void)send;
-    if (lonely->sends++ > 0 && world->now > began + 6 * HOUR_MS && world->now - lonely->last_at < lonely->shortest_ms)
-        lonely->shortest_ms = world->now - lonely->last_at;
-    lonely->last_at = world->now;
+    if (lonely->sends++ > 0 && stage->now > began + 6 * HOUR_MS && stage->now - lonely->last_at < lonely->shortest_ms)
+        lonely->shortest_ms = stage->now - lonely->last_at;
+    lonely->last_at = stage->now;
     answer->code = slice_from(lonely->code);
     answer->query = QUERY_ABSENT;
     return 50;
@@ -280,34 +280,34 @@ static void a_job_alone_that_is_told_to_wait_spends_nothing(void **state)
     (void)state;
     for (size_t p = 0; p < COUNT_OF(presets); p++) {
         struct lonely lonely = { .code = presets[p].wait_code, .shortest_ms = DAY_MS };
-        struct world world = { .destination = tells_one_to_wait, .context = &lonely };
+        struct stage stage = { .destination = tells_one_to_wait, .context = &lonely };
         char yaml[1024];
         snprintf(yaml, sizeof yaml, "destinations: { d: { %s } }\n", presets[p].settings);
-        world_begin(&world, yaml, began);
-        const struct retry_policy *retry = &config_destination(world.config, SLICE("d"))->policy.retry;
+        stage_begin(&stage, yaml, began);
+        const struct retry_policy *retry = &config_destination(stage.config, SLICE("d"))->policy.retry;
         const struct store_op op = { .kind = OP_INSERT,
                                      .insert = { .destination = SLICE("d"), .tenant = SLICE("t0"), .id = SLICE("CLM-1"), .run_at = INSTANT_NONE,
                                                  .deadline = began + 10 * HOUR_MS, .payload = SLICE("x") } };
-        world_apply(&world, &op);
-        world_run_until(&world, began + 9 * HOUR_MS);
-        struct job job = world_job(&world, "t0", "CLM-1");
+        stage_apply(&stage, &op);
+        stage_run_until(&stage, began + 9 * HOUR_MS);
+        struct job job = stage_job(&stage, "t0", "CLM-1");
         int64_t seldom = (int64_t)((double)retry->cap_ms * (1 - retry->jitter));
         check(job.state == STATE_WAITING && job.retry_count == 0, "%s: %s, %" PRId64 " retries", presets[p].name,
               job_state_name(job.state), job.retry_count);
         check(lonely.shortest_ms >= seldom || lonely.shortest_ms >= presets[p].look_ms, "%s: sent again after %" PRId64 " s",
               presets[p].name, lonely.shortest_ms / 1000);
-        world_run_until(&world, began + 12 * HOUR_MS);
-        job = world_job(&world, "t0", "CLM-1");
+        stage_run_until(&stage, began + 12 * HOUR_MS);
+        job = stage_job(&stage, "t0", "CLM-1");
         check(job.state == STATE_DEAD && slice_equal(job.dead_code, SLICE("EXPIRED")), "%s: %s", presets[p].name, job_state_name(job.state));
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
-static int64_t away_for_three_hours(struct world *world, const struct send *send, struct answer *answer)
+static int64_t away_for_three_hours(struct stage *stage, const struct send *send, struct answer *answer)
 {
     (void)send;
-    if (world->now < began + 3 * HOUR_MS) {
-        answer->code = world->send_count % 2 ? SLICE("curl:7") : SLICE("http:503");
+    if (stage->now < began + 3 * HOUR_MS) {
+        answer->code = stage->send_count % 2 ? SLICE("curl:7") : SLICE("http:503");
         answer->text = SLICE("it is away");
     } else {
         answer->outcome = OUTCOME_DELIVERED;
@@ -321,15 +321,15 @@ static void an_outage_exhausts_no_item(void **state)
     static const int counts[] = { 1, 3, 40 };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
-        struct world world = { .destination = away_for_three_hours };
-        world_begin(&world, "destinations: { d: { preset: provisioning, " HTTP " } }\n", began);
+        struct stage stage = { .destination = away_for_three_hours };
+        stage_begin(&stage, "destinations: { d: { preset: provisioning, " HTTP " } }\n", began);
         for (int job = 0; job < counts[i]; job++)
-            world_add(&world, "d", job % 2 ? "A" : "B", NULL, "x");
-        world_run_until(&world, began + 3 * HOUR_MS);
-        assert_int_equal(world_counts(&world, "d").dead, 0);
-        world_run_for(&world, 25 * MINUTE_MS); /* two looks at their longest interval, and the way back */
-        assert_int_equal(world_counts(&world, "d").completed, counts[i]);
-        world_end(&world);
+            stage_add(&stage, "d", job % 2 ? "A" : "B", NULL, "x");
+        stage_run_until(&stage, began + 3 * HOUR_MS);
+        assert_int_equal(stage_counts(&stage, "d").dead, 0);
+        stage_run_for(&stage, 25 * MINUTE_MS); /* two looks at their longest interval, and the way back */
+        assert_int_equal(stage_counts(&stage, "d").completed, counts[i]);
+        stage_end(&stage);
     }
 }
 
@@ -338,9 +338,9 @@ struct wishes {
     int64_t ms[3]; /* of A, B, C; 0: all is well */
 };
 
-static int64_t tells_to_wait(struct world *world, const struct send *send, struct answer *answer)
+static int64_t tells_to_wait(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    const struct wishes *wishes = world->context;
+    const struct wishes *wishes = stage->context;
     int64_t ms = wishes->ms[send->job->tenant.data[0] - 'A'];
     answer->outcome = ms > 0 ? OUTCOME_NONE : OUTCOME_DELIVERED;
     if (ms > 0) {
@@ -357,38 +357,38 @@ static void a_wish_is_the_tenants(void **state)
 {
     (void)state;
     struct wishes wishes = { { 80000 * SECOND_MS, 0, 0 } };
-    struct world world = { .destination = tells_to_wait, .context = &wishes };
-    world_begin(&world, "destinations: { d: { preset: http, " HTTP " } }\n", began);
+    struct stage stage = { .destination = tells_to_wait, .context = &wishes };
+    stage_begin(&stage, "destinations: { d: { preset: http, " HTTP " } }\n", began);
     for (int i = 0; i < 3; i++) {
-        world_add(&world, "d", "B", NULL, "x");
-        world_add(&world, "d", "A", NULL, "x");
+        stage_add(&stage, "d", "B", NULL, "x");
+        stage_add(&stage, "d", "A", NULL, "x");
     }
-    world_run_for(&world, SECOND_MS);
-    world_add(&world, "d", "A", "late", "x");
-    world_add(&world, "d", "B", NULL, "x");
-    world_run_for(&world, MINUTE_MS);
-    struct lane_counts counts = world_counts(&world, "d");
+    stage_run_for(&stage, SECOND_MS);
+    stage_add(&stage, "d", "A", "late", "x");
+    stage_add(&stage, "d", "B", NULL, "x");
+    stage_run_for(&stage, MINUTE_MS);
+    struct lane_counts counts = stage_counts(&stage, "d");
     assert_int_equal(counts.completed, 4); /* all of B's */
-    assert_int_equal(world_job(&world, "A", "late").attempts, 0);
-    assert_null(status_of(&world).held_by); /* although A was alone for a moment */
+    assert_int_equal(stage_job(&stage, "A", "late").attempts, 0);
+    assert_null(status_of(&stage).held_by); /* although A was alone for a moment */
     wishes.ms[0] = 0;
-    world_run_for(&world, 61 * MINUTE_MS);
-    assert_int_equal(world_job(&world, "A", "late").state, STATE_COMPLETED); /* retry_after_max: an hour */
-    world_run_for(&world, 61 * MINUTE_MS);
+    stage_run_for(&stage, 61 * MINUTE_MS);
+    assert_int_equal(stage_job(&stage, "A", "late").state, STATE_COMPLETED); /* retry_after_max: an hour */
+    stage_run_for(&stage, 61 * MINUTE_MS);
     wishes = (struct wishes){ { 30 * SECOND_MS, 60 * SECOND_MS, 0 } };
-    world_add(&world, "d", "C", "scheduled", "x");
-    world_run_for(&world, SECOND_MS);
-    world_add(&world, "d", "A", NULL, "x");
-    world_add(&world, "d", "B", NULL, "x");
-    world_run_for(&world, SECOND_MS);
-    assert_string_equal(status_of(&world).held_by, "throttle");
-    assert_in_range(status_of(&world).held_until - world.now, 55 * SECOND_MS, 60 * SECOND_MS); /* the longer one */
-    world_end(&world);
+    stage_add(&stage, "d", "C", "scheduled", "x");
+    stage_run_for(&stage, SECOND_MS);
+    stage_add(&stage, "d", "A", NULL, "x");
+    stage_add(&stage, "d", "B", NULL, "x");
+    stage_run_for(&stage, SECOND_MS);
+    assert_string_equal(status_of(&stage).held_by, "throttle");
+    assert_in_range(status_of(&stage).held_until - stage.now, 55 * SECOND_MS, 60 * SECOND_MS); /* the longer one */
+    stage_end(&stage);
 }
 
-static int64_t lane_of(struct world *world, const char *tenant, const char *id)
+static int64_t lane_of(struct stage *stage, const char *tenant, const char *id)
 {
-    return world_job(world, tenant, id).lane;
+    return stage_job(stage, tenant, id).lane;
 }
 
 /* Kept with the store, whether others had work then or not, and also of a tenant that has none for long. */
@@ -398,31 +398,31 @@ static void a_wish_outlives_the_process(void **state)
     for (int others = 0; others < 2; others++)
         for (int order = 0; order < 2; order++) {
             struct wishes wishes = { { 50 * MINUTE_MS, 0, 0 } };
-            struct world world = { .destination = tells_to_wait, .context = &wishes };
-            world_begin(&world, "destinations: { d: { preset: http, " HTTP ", retry: { max_retries: 0 } } }\n", began);
-            world_add(&world, "d", "A", "told", "x");
+            struct stage stage = { .destination = tells_to_wait, .context = &wishes };
+            stage_begin(&stage, "destinations: { d: { preset: http, " HTTP ", retry: { max_retries: 0 } } }\n", began);
+            stage_add(&stage, "d", "A", "told", "x");
             for (int i = 0; i < 3 * others; i++)
-                world_add(&world, "d", "B", NULL, "x");
-            world_run_for(&world, MINUTE_MS);
-            assert_int_equal(world_job(&world, "A", "told").state, STATE_DEAD);
-            world_apply(&world, &(struct store_op){ .kind = OP_PURGE, .job = { .tenant = SLICE("A"), .id = SLICE("told") } });
+                stage_add(&stage, "d", "B", NULL, "x");
+            stage_run_for(&stage, MINUTE_MS);
+            assert_int_equal(stage_job(&stage, "A", "told").state, STATE_DEAD);
+            stage_apply(&stage, &(struct store_op){ .kind = OP_PURGE, .job = { .tenant = SLICE("A"), .id = SLICE("told") } });
             if (order)
-                world_restart(&world);
+                stage_restart(&stage);
             else
-                world_crash(&world);
-            world_run_for(&world, 25 * MINUTE_MS); /* one without work is forgotten after 15 */
-            world_add(&world, "d", "A", "later", "x");
-            world_add(&world, "d", "B", "other", "x");
+                stage_crash(&stage);
+            stage_run_for(&stage, 25 * MINUTE_MS); /* one without work is forgotten after 15 */
+            stage_add(&stage, "d", "A", "later", "x");
+            stage_add(&stage, "d", "B", "other", "x");
             wishes.ms[0] = 0;
-            world_run_for(&world, 20 * MINUTE_MS);
-            assert_int_equal(world_job(&world, "A", "later").state, STATE_PENDING);
-            assert_int_equal(world_job(&world, "B", "other").state, STATE_COMPLETED);
-            struct queue_place place = engine_place(world.engine, lane_of(&world, "A", "later"), 0, world.now);
+            stage_run_for(&stage, 20 * MINUTE_MS);
+            assert_int_equal(stage_job(&stage, "A", "later").state, STATE_PENDING);
+            assert_int_equal(stage_job(&stage, "B", "other").state, STATE_COMPLETED);
+            struct queue_place place = engine_place(stage.engine, lane_of(&stage, "A", "later"), 0, stage.now);
             assert_in_range(place.asked_until - began, 50 * MINUTE_MS, 51 * MINUTE_MS);
             assert_int_equal(place.at, place.asked_until);
-            world_run_for(&world, 6 * MINUTE_MS);
-            assert_int_equal(world_job(&world, "A", "later").state, STATE_COMPLETED);
-            world_end(&world);
+            stage_run_for(&stage, 6 * MINUTE_MS);
+            assert_int_equal(stage_job(&stage, "A", "later").state, STATE_COMPLETED);
+            stage_end(&stage);
         }
 }
 
@@ -431,22 +431,22 @@ static void all_wait_over_a_restart_until_somebody_resumes(void **state)
 {
     (void)state;
     struct wishes wishes = { { 50 * MINUTE_MS, 50 * MINUTE_MS, 0 } };
-    struct world world = { .destination = tells_to_wait, .context = &wishes };
+    struct stage stage = { .destination = tells_to_wait, .context = &wishes };
     struct error error;
-    world_begin(&world, "destinations: { d: { preset: http, " HTTP " } }\n", began);
-    world_add(&world, "d", "A", NULL, "x");
-    world_add(&world, "d", "B", NULL, "x");
-    world_run_for(&world, MINUTE_MS);
-    world_crash(&world);
-    world_add(&world, "d", "C", "other", "x");
-    world_run_for(&world, MINUTE_MS);
-    assert_string_equal(status_of(&world).held_by, "throttle");
-    assert_int_equal(world_job(&world, "C", "other").attempts, 0);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(world_job(&world, "C", "other").state, STATE_COMPLETED);
-    world_end(&world);
+    stage_begin(&stage, "destinations: { d: { preset: http, " HTTP " } }\n", began);
+    stage_add(&stage, "d", "A", NULL, "x");
+    stage_add(&stage, "d", "B", NULL, "x");
+    stage_run_for(&stage, MINUTE_MS);
+    stage_crash(&stage);
+    stage_add(&stage, "d", "C", "other", "x");
+    stage_run_for(&stage, MINUTE_MS);
+    assert_string_equal(status_of(&stage).held_by, "throttle");
+    assert_int_equal(stage_job(&stage, "C", "other").attempts, 0);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_job(&stage, "C", "other").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -25,10 +25,10 @@ static const struct { const char *text, *hidden; } answers[] = {
 };
 
 /* By the job's number; the first try is to be repeated, the second is the end. */
-static int64_t names_somebody(struct world *world, const struct send *send, struct answer *answer)
+static int64_t names_somebody(struct stage *stage, const struct send *send, struct answer *answer)
 {
     size_t row = (size_t)(send->job->id.data[0] - 'a');
-    (void)world;
+    (void)stage;
     answer->code = send->job->attempts == 1 ? SLICE("http:503") : SLICE("http:400");
     answer->text = slice_from(answers[row].text);
     return 5;
@@ -37,23 +37,23 @@ static int64_t names_somebody(struct world *world, const struct send *send, stru
 /* S1-078 */
 static void nobody_is_named(void **state)
 {
-    struct world world = { .destination = names_somebody };
+    struct stage stage = { .destination = names_somebody };
     struct arena memory = { 0 };
     struct event *events;
     struct error error;
     size_t count, reported = 0;
     (void)state;
-    world_begin(&world, "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, errors: { permanent: ['400'], transient: ['503'] },\n"
+    stage_begin(&stage, "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, errors: { permanent: ['400'], transient: ['503'] },\n"
                         "  retry: { max_retries: 3, base: 1s, factor: 1, cap: 1s, floor: 0s, jitter: 0 } } }\n", began);
     log_set_level(LOG_DEBUG);
     said_begin();
     for (size_t i = 0; i < COUNT_OF(answers); i++)
-        world_add(&world, "d", "t", (char[]){ (char)('a' + i), '\0' }, "a payload that is nobody's business");
-    world_run_for(&world, MINUTE_MS);
+        stage_add(&stage, "d", "t", (char[]){ (char)('a' + i), '\0' }, "a payload that is nobody's business");
+    stage_run_for(&stage, MINUTE_MS);
     char *said = said_end();
     log_set_level(LOG_INFO);
-    assert_int_equal(world_counts(&world, "d").dead, COUNT_OF(answers));
-    assert_int_equal(world.reader->ops->reader_events(world.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
+    assert_int_equal(stage_counts(&stage, "d").dead, COUNT_OF(answers));
+    assert_int_equal(stage.reader->ops->reader_events(stage.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         check(!strstr(said, answers[i].hidden), "the log tells %s", answers[i].hidden);
         for (size_t j = 0; j < count; j++) {
@@ -65,7 +65,7 @@ static void nobody_is_named(void **state)
     check(strstr(said, "retry_scheduled") && strstr(said, "job_dead") && reported > 0, "nothing was told");
     check(!strstr(said, "nobody's business"), "the log tells a payload");
     arena_release(&memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

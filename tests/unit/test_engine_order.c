@@ -12,9 +12,9 @@ struct answered {
     size_t count;
 };
 
-static int64_t notes(struct world *world, const struct send *send, struct answer *answer)
+static int64_t notes(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct answered *answered = world->context;
+    struct answered *answered = stage->context;
     assert_true(answered->count < JOBS);
     snprintf(answered->ids[answered->count++], sizeof answered->ids[0], "%.*s", SLICE_ARG(send->job->id));
     answer->outcome = OUTCOME_DELIVERED;
@@ -24,22 +24,22 @@ static int64_t notes(struct world *world, const struct send *send, struct answer
 static void answers_are_recorded_as_they_came(void **state)
 {
     struct answered answered = { .count = 0 };
-    struct world world = { .destination = notes, .context = &answered };
+    struct stage stage = { .destination = notes, .context = &answered };
     struct arena memory = { 0 };
     struct event *events;
     struct error error;
     char id[8];
     size_t count, seen = 0;
     (void)state;
-    world_begin(&world, "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10,\n"
+    stage_begin(&stage, "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10,\n"
                         "  fairness: { batch: 100 } } }\n", began);
     for (int i = 0; i < JOBS; i++) {
         snprintf(id, sizeof id, "j%d", i);
-        world_add(&world, "d", "t", id, "x");
+        stage_add(&stage, "d", "t", id, "x");
     }
-    world_run_for(&world, 10 * SECOND_MS);
+    stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(answered.count, JOBS);
-    assert_int_equal(world.reader->ops->reader_events(world.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
+    assert_int_equal(stage.reader->ops->reader_events(stage.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         if (events[i].state != STATE_COMPLETED)
             continue;
@@ -49,7 +49,7 @@ static void answers_are_recorded_as_they_came(void **state)
     }
     assert_int_equal(seen, JOBS);
     arena_release(&memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -41,10 +41,10 @@ static int64_t second_of(instant at)
     return (at - began) / SECOND_MS;
 }
 
-static int64_t at_once(const struct world *world)
+static int64_t at_once(const struct stage *stage)
 {
     int64_t count = 1; /* with the one that begins */
-    for (const struct world_send *send = world->sends; send; send = send->next)
+    for (const struct stage_send *send = stage->sends; send; send = send->next)
         count++;
     return count;
 }
@@ -62,15 +62,15 @@ static int64_t refuse(struct site *site, struct answer *answer, int64_t takes)
     return takes;
 }
 
-static int64_t site_answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t site_answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct site *site = world->context;
-    int64_t now_at_once = at_once(world), second = second_of(world->now);
+    struct site *site = stage->context;
+    int64_t now_at_once = at_once(stage), second = second_of(stage->now);
     (void)send;
     site->requests++;
     if (second < SECONDS_MAX)
         site->begun[second]++;
-    if (is_down(site, world->now)) {
+    if (is_down(site, stage->now)) {
         site->during++;
         return refuse(site, answer, 20);
     }
@@ -79,15 +79,15 @@ static int64_t site_answers(struct world *world, const struct send *send, struct
         return refuse(site, answer, site->collapses ? 10 * ANSWER_MS : 10);
     answer->outcome = OUTCOME_DELIVERED;
     int64_t takes = site->random.state ? ANSWER_MS / 2 + (int64_t)random_below(&site->random, ANSWER_MS) : ANSWER_MS;
-    if (second_of(world->now + takes) < SECONDS_MAX)
-        site->done[second_of(world->now + takes)]++;
+    if (second_of(stage->now + takes) < SECONDS_MAX)
+        site->done[second_of(stage->now + takes)]++;
     return takes;
 }
 
-static int64_t site_health(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t site_health(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    struct site *site = world->context;
-    bool up = !is_down(site, world->now);
+    struct site *site = stage->context;
+    bool up = !is_down(site, stage->now);
     (void)probe;
     site->looks++;
     *answer = (struct health_answer){ .connected = up, .status = up ? 200 : 0, .body = up ? SLICE("{\"status\":\"UP\"}") : SLICE("") };
@@ -95,14 +95,14 @@ static int64_t site_health(struct world *world, const struct probe *probe, struc
 }
 
 /* `jobs` of two tenants, evenly until then. */
-static void offer(struct world *world, instant until, int64_t jobs)
+static void offer(struct stage *stage, instant until, int64_t jobs)
 {
-    instant from = world->now;
+    instant from = stage->now;
     int64_t steps = (until - from) / STEP_MS;
     for (int64_t step = 0; step < steps; step++) {
         for (int64_t i = jobs * step / steps; i < jobs * (step + 1) / steps; i++)
-            world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
-        world_run_until(world, from + (step + 1) * STEP_MS);
+            stage_add(stage, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
+        stage_run_until(stage, from + (step + 1) * STEP_MS);
     }
 }
 
@@ -138,25 +138,25 @@ static void an_outage_of_three_hours(void **state)
         const char *name = cases[i].name;
         instant down = began + BEFORE_S * SECOND_MS, up = down + OUTAGE_S * SECOND_MS;
         site = (struct site){ .down_from = down, .down_until = up };
-        struct world world = { .destination = site_answers, .health = cases[i].has_health ? site_health : NULL, .context = &site };
-        world_begin(&world, cases[i].yaml, began);
-        offer(&world, down, BEFORE_S * OFFERED_A_SECOND);
-        offer(&world, down + cases[i].noticed_ms_max, JOBS_IN_OUTAGE * cases[i].noticed_ms_max / (OUTAGE_S * SECOND_MS));
-        check(strcmp(status_of(&world).mode, "contingency") == 0, "%s: not noticed, but %s", name, status_of(&world).mode);
+        struct stage stage = { .destination = site_answers, .health = cases[i].has_health ? site_health : NULL, .context = &site };
+        stage_begin(&stage, cases[i].yaml, began);
+        offer(&stage, down, BEFORE_S * OFFERED_A_SECOND);
+        offer(&stage, down + cases[i].noticed_ms_max, JOBS_IN_OUTAGE * cases[i].noticed_ms_max / (OUTAGE_S * SECOND_MS));
+        check(strcmp(status_of(&stage).mode, "contingency") == 0, "%s: not noticed, but %s", name, status_of(&stage).mode);
         int64_t noticed = site.during, left = JOBS_IN_OUTAGE - JOBS_IN_OUTAGE * cases[i].noticed_ms_max / (OUTAGE_S * SECOND_MS);
-        offer(&world, up, left);
+        offer(&stage, up, left);
         check(site.during - noticed <= cases[i].probes_max, "%s: %" PRId64 " requests during it", name, site.during - noticed);
-        check(world_counts(&world, "d").dead == 0, "%s: some are exhausted", name);
-        offer(&world, up + AFTER_S * SECOND_MS, AFTER_S * OFFERED_A_SECOND);
+        check(stage_counts(&stage, "d").dead == 0, "%s: some are exhausted", name);
+        offer(&stage, up + AFTER_S * SECOND_MS, AFTER_S * OFFERED_A_SECOND);
         check(site.peak <= 25, "%s: %" PRId64 " at once", name, site.peak);
         int64_t goodput = sum(site.done, BEFORE_S + OUTAGE_S + 110, BEFORE_S + OUTAGE_S + 120);
         check(goodput * 100 >= 95 * 10 * OFFERED_A_SECOND, "%s: %" PRId64 " in ten seconds, two minutes after it is back", name, goodput);
-        world_run_for(&world, 30 * MINUTE_MS);
-        struct lane_counts counts = world_counts(&world, "d");
+        stage_run_for(&stage, 30 * MINUTE_MS);
+        struct lane_counts counts = stage_counts(&stage, "d");
         int64_t all = (BEFORE_S + AFTER_S) * OFFERED_A_SECOND + JOBS_IN_OUTAGE;
         check(counts.completed == all && counts.dead == 0, "%s: %" PRId64 " of %" PRId64 " done", name, counts.completed, all);
-        check(strcmp(status_of(&world).mode, "normal") == 0, "%s: %s in the end", name, status_of(&world).mode);
-        world_end(&world);
+        check(strcmp(status_of(&stage).mode, "normal") == 0, "%s: %s in the end", name, status_of(&stage).mode);
+        stage_end(&stage);
     }
 }
 
@@ -167,13 +167,13 @@ static void the_first_seconds_after_it(void **state)
     static struct site site;
     instant up = began + 3600 * SECOND_MS;
     site = (struct site){ .down_from = began + MINUTE_MS, .down_until = up };
-    struct world world = { .destination = site_answers, .health = site_health, .context = &site };
-    world_begin(&world, TO(", concurrency: 25, health: { url: 'https://a.example/health', every: 10s, timeout: 5s, failures: 1, "
+    struct stage stage = { .destination = site_answers, .health = site_health, .context = &site };
+    stage_begin(&stage, TO(", concurrency: 25, health: { url: 'https://a.example/health', every: 10s, timeout: 5s, failures: 1, "
                            "expect: { status: UP } }, contingency: { ramp: [5, 10, 25], stable: 15m, check: 5m }"), began);
-    world_run_until(&world, began + 2 * MINUTE_MS);
+    stage_run_until(&stage, began + 2 * MINUTE_MS);
     for (int i = 0; i < 1000; i++)
-        world_add(&world, "d", "A", NULL, "x");
-    world_run_until(&world, up + MINUTE_MS);
+        stage_add(&stage, "d", "A", NULL, "x");
+    stage_run_until(&stage, up + MINUTE_MS);
     int64_t first = second_of(up);
     while (site.begun[first] == 0)
         first++;
@@ -182,8 +182,8 @@ static void the_first_seconds_after_it(void **state)
     check(sum(site.begun, first, first + 3) <= 5 + 10 + 25, "%" PRId64 " in three", sum(site.begun, first, first + 3));
     check(site.begun[first] <= 5 && site.peak <= 25, "%" PRId64 " first, %" PRId64 " at once", site.begun[first], site.peak);
     assert_int_equal(site.during, 0);
-    assert_int_equal(world_counts(&world, "d").completed, 1000);
-    world_end(&world);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1000);
+    stage_end(&stage);
 }
 
 /*
@@ -205,30 +205,30 @@ static void twice_what_it_bears(void **state)
         int64_t capacity = BEARS * SECOND_MS / ANSWER_MS; /* a second */
         int64_t jobs = cases[i].before * capacity + (OVERLOAD_S + 120 + WATCHED_S) * capacity;
         site = (struct site){ .bears = BEARS, .collapses = cases[i].collapses };
-        struct world world = { .destination = site_answers, .context = &site };
+        struct stage stage = { .destination = site_answers, .context = &site };
         snprintf(yaml, sizeof yaml, TO(", retry: { base: 5s, floor: 1s, cap: 1m, max_retries: 20 }, concurrency: %d"
                  ", breaker: { min_calls: 20 }, contingency: { ramp: [2, 5, 10], stable: 2m, check: 30s }"), cases[i].concurrency);
-        world_begin(&world, yaml, began);
-        offer(&world, began + MINUTE_MS, cases[i].before * capacity);
+        stage_begin(&stage, yaml, began);
+        offer(&stage, began + MINUTE_MS, cases[i].before * capacity);
         site.others = 2 * BEARS;
-        offer(&world, world.now + OVERLOAD_S * SECOND_MS, OVERLOAD_S * capacity);
+        offer(&stage, stage.now + OVERLOAD_S * SECOND_MS, OVERLOAD_S * capacity);
         site.others = 0;
         site.peak = 0;
-        int64_t removed = second_of(world.now), refused, requests;
-        offer(&world, world.now + 2 * MINUTE_MS, 120 * capacity);
+        int64_t removed = second_of(stage.now), refused, requests;
+        offer(&stage, stage.now + 2 * MINUTE_MS, 120 * capacity);
         refused = site.refused;
         requests = site.requests;
-        offer(&world, world.now + WATCHED_S * SECOND_MS, WATCHED_S * capacity);
+        offer(&stage, stage.now + WATCHED_S * SECOND_MS, WATCHED_S * capacity);
         int64_t goodput = sum(site.done, removed + 110, removed + 120);
         check(goodput * 100 >= 95 * 10 * capacity, "%s: %" PRId64 " of %" PRId64 " in ten seconds", name, goodput, 10 * capacity);
         bool reported = cases[i].concurrency == BEARS;
         check(site.peak <= (reported ? BEARS : 2 * BEARS), "%s: %" PRId64 " at once", name, site.peak);
         check(site.refused - refused <= (reported ? 0 : (site.requests - requests) / 100), "%s: %" PRId64 " of %" PRId64 " refused", name,
               site.refused - refused, site.requests - requests);
-        world_run_for(&world, 6 * (int64_t)HOUR_MS);
-        check(world_counts(&world, "d").dead == 0 && world_counts(&world, "d").completed == jobs, "%s: %" PRId64 " of %" PRId64,
-              name, world_counts(&world, "d").completed, jobs);
-        world_end(&world);
+        stage_run_for(&stage, 6 * (int64_t)HOUR_MS);
+        check(stage_counts(&stage, "d").dead == 0 && stage_counts(&stage, "d").completed == jobs, "%s: %" PRId64 " of %" PRId64,
+              name, stage_counts(&stage, "d").completed, jobs);
+        stage_end(&stage);
     }
 }
 
@@ -242,17 +242,17 @@ static void a_receiver_of_five(void **state)
         char yaml[256];
         enum { JOBS = 30000 };
         site = (struct site){ .bears = 5, .random.state = cases[i].seed };
-        struct world world = { .destination = site_answers, .context = &site };
+        struct stage stage = { .destination = site_answers, .context = &site };
         snprintf(yaml, sizeof yaml, TO(", concurrency: %d, retry: { base: 1s, floor: 1s, cap: 10s, max_retries: 1000 }"), cases[i].concurrency);
-        world_begin(&world, yaml, began);
+        stage_begin(&stage, yaml, began);
         for (int n = 0; n < JOBS; n++)
-            world_add(&world, "d", n % 2 == 0 ? "A" : "B", NULL, "x");
-        world_run_for(&world, 2 * (int64_t)HOUR_MS);
+            stage_add(&stage, "d", n % 2 == 0 ? "A" : "B", NULL, "x");
+        stage_run_for(&stage, 2 * (int64_t)HOUR_MS);
         print_message("  seed %d, concurrency %d: %.1f%% of %" PRId64 " deferred\n", (int)cases[i].seed, cases[i].concurrency,
                       100.0 * (double)site.refused / (double)site.requests, site.requests);
-        assert_int_equal(world_counts(&world, "d").completed, JOBS);
+        assert_int_equal(stage_counts(&stage, "d").completed, JOBS);
         check(site.refused * 1000 <= site.requests * 165, "row %zu: %" PRId64 " of %" PRId64 " refused", i, site.refused, site.requests);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 

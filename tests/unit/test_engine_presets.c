@@ -14,9 +14,9 @@
 #define PROVISIONING "destinations: { d: { preset: provisioning, url: 'http://127.0.0.1:1/', allow_private: true } }\n"
 #define MAIL "{\"from\":\"a@a.example\",\"to\":[\"b@b.example\"],\"subject\":\"x\",\"text\":\"y\"}"
 
-static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
+static int64_t refuses(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->code = SLICE("smtp:550");
     answer->text = SLICE("550 5.1.1 Mailbox unavailable");
@@ -28,54 +28,54 @@ static int64_t refuses(struct world *world, const struct send *send, struct answ
 /* S2-004 S2-017 C-37 C-39: to the millisecond. */
 static void a_dead_message_is_kept_for_seven_days(void **state)
 {
-    struct world world = { .destination = refuses };
+    struct stage stage = { .destination = refuses };
     (void)state;
-    world_begin(&world, EMAIL(""), began);
-    world_add(&world, "d", "t", "one", MAIL);
-    world_run_for(&world, 10 * SECOND_MS);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, EMAIL(""), began);
+    stage_add(&stage, "d", "t", "one", MAIL);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_DEAD);
     assert_int_equal(job.expires_at, job.dead_at + 604800000);
     instant expires_at = job.expires_at;
-    world_run_until(&world, expires_at - 1);
-    assert_int_equal(world_counts(&world, "d").dead, 1);
-    world_run_until(&world, expires_at + HOUR_MS);
-    assert_int_equal(world_counts(&world, "d").dead, 0);
-    world_end(&world);
+    stage_run_until(&stage, expires_at - 1);
+    assert_int_equal(stage_counts(&stage, "d").dead, 1);
+    stage_run_until(&stage, expires_at + HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").dead, 0);
+    stage_end(&stage);
 }
 
 /* S2-019: with ten thousand nothing more is tried that could become another one. */
 static void ten_thousand_dead_messages_are_the_most(void **state)
 {
     enum { MOST = 10000 };
-    struct world world = { .destination = refuses };
+    struct stage stage = { .destination = refuses };
     (void)state;
-    world_begin(&world, EMAIL(""), began);
+    stage_begin(&stage, EMAIL(""), began);
     for (int i = 0; i < MOST + 20; i++)
-        world_add(&world, "d", "t", NULL, MAIL);
-    world_run_for(&world, 99 * MINUTE_MS);
-    int64_t before = world_counts(&world, "d").dead;
+        stage_add(&stage, "d", "t", NULL, MAIL);
+    stage_run_for(&stage, 99 * MINUTE_MS);
+    int64_t before = stage_counts(&stage, "d").dead;
     check(before >= MOST - 200 && before <= MOST, "%d after 99 minutes", (int)before);
-    world_run_for(&world, 21 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").dead, MOST);
-    assert_int_equal(world.send_count, MOST);
-    world_end(&world);
+    stage_run_for(&stage, 21 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").dead, MOST);
+    assert_int_equal(stage.send_count, MOST);
+    stage_end(&stage);
 }
 
 /* S2-085 */
 static void a_message_lives_for_a_day(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, EMAIL(""), began);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
-    world_add(&world, "d", "t", "one", MAIL);
-    world_run_until(&world, began + DAY_MS - 1);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_PENDING);
-    world_run_until(&world, began + DAY_MS + MINUTE_MS);
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_DEAD);
-    assert_int_equal(world.send_count, 0);
-    world_end(&world);
+    stage_begin(&stage, EMAIL(""), began);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_add(&stage, "d", "t", "one", MAIL);
+    stage_run_until(&stage, began + DAY_MS - 1);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_PENDING);
+    stage_run_until(&stage, began + DAY_MS + MINUTE_MS);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_DEAD);
+    assert_int_equal(stage.send_count, 0);
+    stage_end(&stage);
 }
 
 struct order {
@@ -84,9 +84,9 @@ struct order {
     size_t count;
 };
 
-static int64_t notes_whose(struct world *world, const struct send *send, struct answer *answer)
+static int64_t notes_whose(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct order *order = world->context;
+    struct order *order = stage->context;
     assert_true(order->count < COUNT_OF(order->tenants));
     snprintf(order->ids[order->count], sizeof order->ids[0], "%.*s", SLICE_ARG(send->job->id));
     order->tenants[order->count++] = send->job->tenant.data[0];
@@ -94,38 +94,38 @@ static int64_t notes_whose(struct world *world, const struct send *send, struct 
     return SECOND_MS;
 }
 
-static struct turn_figures figures_of(struct world *world, char tenant)
+static struct turn_figures figures_of(struct stage *stage, char tenant)
 {
     char name[] = { tenant, '\0' };
-    return engine_tenant(world->engine, world_job(world, name, "first").lane).turns;
+    return engine_tenant(stage->engine, stage_job(stage, name, "first").lane).turns;
 }
 
 /* With 12 messages of each of three companies, one second each, after so many sends. */
-static void send_for_three(struct world *world, size_t sends)
+static void send_for_three(struct stage *stage, size_t sends)
 {
-    world_begin(world, EMAIL(", concurrency: 1"), began);
-    assert_int_equal(engine_pause(world->engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_begin(stage, EMAIL(", concurrency: 1"), began);
+    assert_int_equal(engine_pause(stage->engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (int i = 0; i < 36; i++)
-        world_add(world, "d", i < 12 ? "A" : i < 24 ? "B" : "C", i % 12 == 0 ? "first" : NULL, MAIL);
-    world_run_for(world, 100);
-    assert_int_equal(engine_resume(world->engine, SLICE("d"), NULL), STATUS_OK);
-    while (world->send_count < sends)
-        world_run_for(world, 100);
+        stage_add(stage, "d", i < 12 ? "A" : i < 24 ? "B" : "C", i % 12 == 0 ? "first" : NULL, MAIL);
+    stage_run_for(stage, 100);
+    assert_int_equal(engine_resume(stage->engine, SLICE("d"), NULL), STATUS_OK);
+    while (stage->send_count < sends)
+        stage_run_for(stage, 100);
 }
 
 /* S2-061: three of one company, then three of the next. */
 static void companies_send_three_in_a_row(void **state)
 {
     struct order order = { .count = 0 };
-    struct world world = { .destination = notes_whose, .context = &order };
+    struct stage stage = { .destination = notes_whose, .context = &order };
     (void)state;
-    send_for_three(&world, 36);
+    send_for_three(&stage, 36);
     for (size_t i = 0; i < order.count; i++) {
         check(i % 3 == 0 || order.tenants[i] == order.tenants[i - 1], "%zu of a batch: %.36s", i % 3, order.tenants);
         check(i < 3 || i % 3 != 0 || order.tenants[i] != order.tenants[i - 1], "four in a row: %.36s", order.tenants);
         check(i < 9 || order.tenants[i] == order.tenants[i - 9], "not in turn: %.36s", order.tenants);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void check_figures(const char *name, struct turn_figures seen, int64_t total, int64_t in_a_row)
@@ -140,36 +140,36 @@ static void check_figures(const char *name, struct turn_figures seen, int64_t to
 static void companies_have_their_figures(void **state)
 {
     struct order order = { .count = 0 };
-    struct world world = { .destination = notes_whose, .context = &order };
+    struct stage stage = { .destination = notes_whose, .context = &order };
     (void)state;
-    send_for_three(&world, 5);
+    send_for_three(&stage, 5);
     char other = (char)('A' + 'B' + 'C' - order.tenants[0] - order.tenants[3]);
-    check_figures("had its turn", figures_of(&world, order.tenants[0]), 3, 0);
-    check_figures("has it", figures_of(&world, order.tenants[3]), 2, 2);
-    check_figures("waits", figures_of(&world, other), 0, 0);
-    assert_true(figures_of(&world, order.tenants[3]).last_at > figures_of(&world, order.tenants[0]).last_at);
-    world_end(&world);
+    check_figures("had its turn", figures_of(&stage, order.tenants[0]), 3, 0);
+    check_figures("has it", figures_of(&stage, order.tenants[3]), 2, 2);
+    check_figures("waits", figures_of(&stage, other), 0, 0);
+    assert_true(figures_of(&stage, order.tenants[3]).last_at > figures_of(&stage, order.tenants[0]).last_at);
+    stage_end(&stage);
 }
 
 /* S2-062 S2-069: from 5 on, one more urgent with each round in which a company had nothing to send. */
 static void a_quiet_company_becomes_urgent(void **state)
 {
     struct order order = { .count = 0 };
-    struct world world = { .destination = notes_whose, .context = &order };
+    struct stage stage = { .destination = notes_whose, .context = &order };
     (void)state;
-    world_begin(&world, EMAIL(", concurrency: 1"), began);
-    world_add(&world, "d", "C", "first", MAIL);
-    world_run_for(&world, 2 * SECOND_MS);
+    stage_begin(&stage, EMAIL(", concurrency: 1"), began);
+    stage_add(&stage, "d", "C", "first", MAIL);
+    stage_run_for(&stage, 2 * SECOND_MS);
     for (int i = 0; i < 50; i++)
-        world_add(&world, "d", i % 2 ? "A" : "B", NULL, MAIL);
+        stage_add(&stage, "d", i % 2 ? "A" : "B", NULL, MAIL);
     for (int64_t rounds = 0; rounds < 6; rounds++) {
         while (order.count < 10 + 6 * (size_t)rounds) /* three of each of the two others are a round; the first two are not whole */
-            world_run_for(&world, 100);
-        struct turn_figures seen = figures_of(&world, 'C');
+            stage_run_for(&stage, 100);
+        struct turn_figures seen = figures_of(&stage, 'C');
         check(seen.total == 1 && seen.rounds_without == rounds && seen.priority == (rounds < 4 ? 5 - rounds : 1),
               "%d rounds: %d, priority %d", (int)rounds, (int)seen.rounds_without, (int)seen.priority);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* --- SIFEN --------------------------------------------------------------------------------------------------- */
@@ -181,12 +181,12 @@ struct checks {
     size_t count;
 };
 
-static int64_t answers_checks(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t answers_checks(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    struct checks *checks = world->context;
+    struct checks *checks = stage->context;
     (void)probe;
     assert_true(checks->count < COUNT_OF(checks->at));
-    checks->at[checks->count++] = world->now;
+    checks->at[checks->count++] = stage->now;
     *answer = checks->answer;
     answer->latency_ms = checks->takes_ms;
     return checks->takes_ms;
@@ -218,17 +218,17 @@ static void sifen_is_looked_at_every_30_seconds(void **state)
     for (size_t i = 0; i < COUNT_OF(checked); i++) {
         struct checks checks = { .answer = { .connected = true, .status = checked[i].status, .body = slice_from(checked[i].body) },
                                  .takes_ms = checked[i].takes_ms };
-        struct world world = { .destination = delivers, .health = answers_checks, .context = &checks };
-        world_begin(&world, SIFEN(", health: { url: 'http://127.0.0.1:1/health' }"), began);
-        world_run_for(&world, 5 * MINUTE_MS);
+        struct stage stage = { .destination = delivers, .health = answers_checks, .context = &checks };
+        stage_begin(&stage, SIFEN(", health: { url: 'http://127.0.0.1:1/health' }"), began);
+        stage_run_for(&stage, 5 * MINUTE_MS);
         const char *expected = checked[i].well ? "normal" : "contingency";
-        check(strcmp(status_of(&world).mode, expected) == 0, "%s: %s", checked[i].name, status_of(&world).mode);
+        check(strcmp(status_of(&stage).mode, expected) == 0, "%s: %s", checked[i].name, status_of(&stage).mode);
         check(checks.count >= 9 && checks.count <= 11, "%s: %zu checks in five minutes", checked[i].name, checks.count);
         for (size_t k = 1; k < checks.count; k++) {
             int64_t gap = checks.at[k] - checks.at[k - 1];
             check(gap >= 30 * SECOND_MS && gap <= 36 * SECOND_MS, "%s: after %lld ms", checked[i].name, (long long)gap);
         }
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -240,14 +240,14 @@ struct away {
     size_t count, most;
 };
 
-static int64_t is_away(struct world *world, const struct send *send, struct answer *answer)
+static int64_t is_away(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct away *away = world->context;
-    size_t under_way = sends_under_way(world) + 1;
+    struct away *away = stage->context;
+    size_t under_way = sends_under_way(stage) + 1;
     (void)send;
-    if (world->now < away->back_at) {
+    if (stage->now < away->back_at) {
         assert_true(away->look_count < COUNT_OF(away->looks));
-        away->looks[away->look_count++] = world->now;
+        away->looks[away->look_count++] = stage->now;
         answer->outcome = OUTCOME_TRANSIENT;
         answer->code = SLICE("curl:7");
         answer->text = SLICE("connection refused");
@@ -264,59 +264,59 @@ static int64_t is_away(struct world *world, const struct send *send, struct answ
 static void a_document_is_tried_every_five_minutes(void **state)
 {
     struct away away = { .back_at = began + 2 * HOUR_MS };
-    struct world world = { .destination = is_away, .context = &away };
+    struct stage stage = { .destination = is_away, .context = &away };
     (void)state;
-    world_begin(&world, SIFEN(", contingency: { activate_on_single_event: true }"), began);
+    stage_begin(&stage, SIFEN(", contingency: { activate_on_single_event: true }"), began);
     for (int i = 0; i < 60; i++)
-        world_add(&world, "d", i % 2 ? "A" : "B", NULL, "x");
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_string_equal(status_of(&world).mode, "contingency");
+        stage_add(&stage, "d", i % 2 ? "A" : "B", NULL, "x");
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_string_equal(status_of(&stage).mode, "contingency");
     size_t first = away.look_count;
-    world_run_until(&world, began + HOUR_MS);
+    stage_run_until(&stage, began + HOUR_MS);
     check(away.look_count - first >= 10 && away.look_count - first <= 12, "%zu looks in an hour", away.look_count - first);
     for (size_t i = first + 1; i < away.look_count; i++) {
         int64_t gap = away.looks[i] - away.looks[i - 1];
         check(gap >= 5 * MINUTE_MS && gap <= 6 * MINUTE_MS, "look %zu after %lld ms", i, (long long)gap);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* S3-031 S3-077 C-59: five documents, when they are through ten, then 25 at once and never more. */
 static void batches_grow_from_five_to_25(void **state)
 {
     struct away away = { .back_at = began };
-    struct world world = { .destination = is_away, .context = &away };
+    struct stage stage = { .destination = is_away, .context = &away };
     (void)state;
-    world_begin(&world, SIFEN(", concurrency: { adaptive: false }"), began);
-    assert_int_equal(config_destination(world.config, SLICE("d"))->concurrency_limit, 50);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_begin(&stage, SIFEN(", concurrency: { adaptive: false }"), began);
+    assert_int_equal(config_destination(stage.config, SLICE("d"))->concurrency_limit, 50);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (int i = 0; i < 20000; i++)
-        world_add(&world, "d", i % 2 ? "A" : "B", NULL, "x");
-    world_run_for(&world, SECOND_MS);
-    assert_int_equal(world.send_count, 0);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
-    world_run_for(&world, 14 * MINUTE_MS);
-    assert_string_equal(status_of(&world).mode, "recovering");
+        stage_add(&stage, "d", i % 2 ? "A" : "B", NULL, "x");
+    stage_run_for(&stage, SECOND_MS);
+    assert_int_equal(stage.send_count, 0);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), NULL), STATUS_OK);
+    stage_run_for(&stage, 14 * MINUTE_MS);
+    assert_string_equal(status_of(&stage).mode, "recovering");
     assert_int_equal(away.count, COUNT_OF(away.under_way));
     for (size_t i = 0; i < away.count; i++) {
         size_t most = i < 5 ? 5 : i < 15 ? 10 : 25;
         check(away.under_way[i] <= most, "send %zu: %zu at once", i + 1, away.under_way[i]);
     }
     check(away.under_way[4] == 5 && away.under_way[14] == 10, "%zu, then %zu", away.under_way[4], away.under_way[14]);
-    world_run_for(&world, 10 * MINUTE_MS);
-    assert_string_equal(status_of(&world).mode, "normal");
+    stage_run_for(&stage, 10 * MINUTE_MS);
+    assert_string_equal(status_of(&stage).mode, "normal");
     assert_int_equal(away.most, 25);
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static void add_ranked(struct world *world, const char *id, enum priority priority)
+static void add_ranked(struct stage *stage, const char *id, enum priority priority)
 {
-    const struct destination_config *config = config_destination(world->config, SLICE("d"));
+    const struct destination_config *config = config_destination(stage->config, SLICE("d"));
     const struct store_op op = { .kind = OP_INSERT,
                                  .insert = { .destination = SLICE("d"), .tenant = SLICE("t"), .id = slice_from(id),
-                                             .priority = priority, .rank = rank_of(priority, world->now, config->aging_ms),
-                                             .run_at = world->now, .deadline = INSTANT_NONE, .payload = SLICE("x") } };
-    world_apply(world, &op);
+                                             .priority = priority, .rank = rank_of(priority, stage->now, config->aging_ms),
+                                             .run_at = stage->now, .deadline = INSTANT_NONE, .payload = SLICE("x") } };
+    stage_apply(stage, &op);
 }
 
 /* S3-079: an hour makes up for a class. */
@@ -328,18 +328,18 @@ static void an_hour_makes_up_for_a_class(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct order order = { .count = 0 };
-        struct world world = { .destination = notes_whose, .context = &order };
-        world_begin(&world, SIFEN(", concurrency: 1"), began);
-        assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
-        add_ranked(&world, "normal", PRIORITY_NORMAL);
-        world_run_for(&world, cases[i].after_ms);
-        add_ranked(&world, "high", PRIORITY_HIGH);
-        world_run_for(&world, 10);
-        assert_int_equal(engine_resume(world.engine, SLICE("d"), NULL), STATUS_OK);
-        world_run_for(&world, MINUTE_MS);
+        struct stage stage = { .destination = notes_whose, .context = &order };
+        stage_begin(&stage, SIFEN(", concurrency: 1"), began);
+        assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+        add_ranked(&stage, "normal", PRIORITY_NORMAL);
+        stage_run_for(&stage, cases[i].after_ms);
+        add_ranked(&stage, "high", PRIORITY_HIGH);
+        stage_run_for(&stage, 10);
+        assert_int_equal(engine_resume(stage.engine, SLICE("d"), NULL), STATUS_OK);
+        stage_run_for(&stage, MINUTE_MS);
         assert_int_equal(order.count, 2);
         check(strcmp(order.ids[0], cases[i].first) == 0, "after %lld ms %s is first", (long long)cases[i].after_ms, order.ids[0]);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -349,28 +349,28 @@ static void see_raised(void *context, const struct event *event)
                        memmem(event->data.data, event->data.len, "\"alert\":\"pending\"", 17) != NULL;
 }
 
-static int raised(struct world *world)
+static int raised(struct stage *stage)
 {
     int count = 0;
-    events_each(world, see_raised, &count);
+    events_each(stage, see_raised, &count);
     return count;
 }
 
 /* S3-080: a hundred may wait, one more is told. */
 static void a_hundred_and_one_documents_are_told(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, SIFEN(""), began);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_begin(&stage, SIFEN(""), began);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (int i = 0; i < 100; i++)
-        world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 2 * MINUTE_MS);
-    assert_int_equal(raised(&world), 0);
-    world_add(&world, "d", "t", NULL, "x");
-    world_run_for(&world, 2 * MINUTE_MS);
-    assert_int_equal(raised(&world), 1);
-    world_end(&world);
+        stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    assert_int_equal(raised(&stage), 0);
+    stage_add(&stage, "d", "t", NULL, "x");
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    assert_int_equal(raised(&stage), 1);
+    stage_end(&stage);
 }
 
 /* --- provisioning -------------------------------------------------------------------------------------------- */
@@ -379,24 +379,24 @@ static void a_hundred_and_one_documents_are_told(void **state)
 static void a_hundred_items_a_minute(void **state)
 {
     static const size_t sent[] = { 100, 200, 250, 250 };
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, PROVISIONING, began);
-    add_jobs(&world, 250);
-    world_run_for(&world, 30 * SECOND_MS);
+    stage_begin(&stage, PROVISIONING, began);
+    add_jobs(&stage, 250);
+    stage_run_for(&stage, 30 * SECOND_MS);
     for (size_t i = 0; i < COUNT_OF(sent); i++) {
-        check(world.send_count == sent[i], "in minute %zu: %zu", i + 1, world.send_count);
-        world_run_for(&world, 60 * SECOND_MS);
+        check(stage.send_count == sent[i], "in minute %zu: %zu", i + 1, stage.send_count);
+        stage_run_for(&stage, 60 * SECOND_MS);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static int64_t fails_once(struct world *world, const struct send *send, struct answer *answer)
+static int64_t fails_once(struct stage *stage, const struct send *send, struct answer *answer)
 {
     if (send->job->attempts > 1)
-        *(instant *)world->context = world->now;
+        *(instant *)stage->context = stage->now;
     if (send->job->attempts > 1)
-        return delivers(world, send, answer);
+        return delivers(stage, send, answer);
     answer->code = SLICE("http:503");
     answer->text = SLICE("HTTP 503");
     return 20;
@@ -406,19 +406,19 @@ static int64_t fails_once(struct world *world, const struct send *send, struct a
 static void an_item_goes_when_it_is_due(void **state)
 {
     instant again_at = INSTANT_NONE;
-    struct world world = { .destination = fails_once, .context = &again_at };
+    struct stage stage = { .destination = fails_once, .context = &again_at };
     (void)state;
-    world_begin(&world, PROVISIONING, began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, SECOND_MS);
-    struct job job = world_job(&world, "t", "one");
+    stage_begin(&stage, PROVISIONING, began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, SECOND_MS);
+    struct job job = stage_job(&stage, "t", "one");
     assert_int_equal(job.state, STATE_WAITING);
     instant due = job.run_at;
     check(due >= began + 24 * SECOND_MS && due <= began + 37 * SECOND_MS, "due after %lld ms", (long long)(due - began));
-    world_run_for(&world, MINUTE_MS);
+    stage_run_for(&stage, MINUTE_MS);
     check(again_at >= due && again_at <= due + SECOND_MS, "%lld ms late", (long long)(again_at - due));
-    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
-    world_end(&world);
+    assert_int_equal(stage_job(&stage, "t", "one").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
 int main(void)

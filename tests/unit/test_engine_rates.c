@@ -2,15 +2,15 @@
  * Limits of rate through the engine, over restarts and crashes. S3-029 C-66
  */
 #include "support/check.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include <stdio.h>
 
 static const instant began = INT64_C(1736678400000);
 
-static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t delivers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_DELIVERED;
     return 1;
@@ -20,18 +20,18 @@ static int64_t delivers(struct world *world, const struct send *send, struct ans
 
 enum how { CRASH, RESTART };
 
-static void go_down(struct world *world, enum how how)
+static void go_down(struct stage *stage, enum how how)
 {
     if (how == CRASH)
-        world_crash(world);
+        stage_crash(stage);
     else
-        world_restart(world);
+        stage_restart(stage);
 }
 
-static void add_many(struct world *world, const char *tenant, int count)
+static void add_many(struct stage *stage, const char *tenant, int count)
 {
     for (int i = 0; i < count; i++)
-        world_add(world, "d", tenant, NULL, "x");
+        stage_add(stage, "d", tenant, NULL, "x");
 }
 
 static const struct {
@@ -60,20 +60,20 @@ static void a_limit_outlives_the_process(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct world world = { .destination = delivers };
-        world_begin(&world, rows[i].yaml, began);
+        struct stage stage = { .destination = delivers };
+        stage_begin(&stage, rows[i].yaml, began);
         for (int tenant = 0; tenant < rows[i].tenants; tenant++) {
             char name[16];
             snprintf(name, sizeof name, "t%d", tenant);
-            add_many(&world, name, 1000);
+            add_many(&stage, name, 1000);
         }
         for (int life = 0; life < rows[i].lives; life++) {
-            world_run_for(&world, rows[i].life_ms);
-            go_down(&world, rows[i].how);
+            stage_run_for(&stage, rows[i].life_ms);
+            go_down(&stage, rows[i].how);
         }
-        check(world.send_count >= rows[i].sends_min && world.send_count <= rows[i].sends_max, "%s: %zu sends", rows[i].name,
-              world.send_count);
-        world_end(&world);
+        check(stage.send_count >= rows[i].sends_min && stage.send_count <= rows[i].sends_max, "%s: %zu sends", rows[i].name,
+              stage.send_count);
+        stage_end(&stage);
     }
 }
 
@@ -88,108 +88,108 @@ static void on_leased(struct lease_request *request, enum status status, const s
 
 static void leases_outlive_it_too(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     size_t leased = 0;
     (void)state;
-    world_begin(&world,
+    stage_begin(&stage,
                 "destinations: { d: { transport: pull, concurrency: 5, rate: { total: 30/h, per_tenant: 20/h } } }\n", began);
-    add_many(&world, "t", 100);
-    add_many(&world, "u", 100);
+    add_many(&stage, "t", 100);
+    add_many(&stage, "u", 100);
     for (int life = 0; life < 50; life++) {
         struct lease_request request = { .destination = SLICE("d"), .worker = SLICE("w"), .max = 100, .lease_ms = 24 * HOUR_MS,
-                                         .wait_until = world.now + 50, .done = on_leased, .context = &leased };
-        engine_lease(world.engine, &request);
-        world_run_for(&world, 100);
+                                         .wait_until = stage.now + 50, .done = on_leased, .context = &leased };
+        engine_lease(stage.engine, &request);
+        stage_run_for(&stage, 100);
         lease_release(&request);
-        world_crash(&world);
+        stage_crash(&stage);
     }
     assert_int_equal(leased, 5); /* the burst of the whole */
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A limit that is changed keeps what was sent; one that is taken away holds nobody. */
 static void a_kept_limit_meets_another_configuration(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
     struct buffer problems;
     struct config *free_config, *old;
     (void)state;
-    world_begin(&world, TO("concurrency: 5, rate: { total: 50/h }"), began);
-    add_many(&world, "t", 50);
-    world_run_for(&world, 1000);
-    assert_int_equal(world.send_count, 5);
+    stage_begin(&stage, TO("concurrency: 5, rate: { total: 50/h }"), began);
+    add_many(&stage, "t", 50);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(stage.send_count, 5);
     buffer_init(&problems, 4096);
     assert_int_equal(config_parse(SLICE(TO("concurrency: 5")), "test.yaml", &free_config, &problems), STATUS_OK);
-    old = world.config;
-    world.config = free_config;
-    world_crash(&world);
-    world_run_for(&world, 1000);
-    assert_int_equal(world.send_count, 50);
-    assert_int_equal(engine_reload(world.engine, old, &error), STATUS_OK);
-    add_many(&world, "t", 50);
-    world_run_for(&world, 1000);
-    assert_true(world.send_count < 56);
+    old = stage.config;
+    stage.config = free_config;
+    stage_crash(&stage);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(stage.send_count, 50);
+    assert_int_equal(engine_reload(stage.engine, old, &error), STATUS_OK);
+    add_many(&stage, "t", 50);
+    stage_run_for(&stage, 1000);
+    assert_true(stage.send_count < 56);
     buffer_release(&problems);
     config_unref(old);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A tenant that waits for its limit goes on as soon as a reload lifts it. */
 static void a_lifted_limit_counts_at_once(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
     struct buffer problems;
     struct config *lifted;
     (void)state;
-    world_begin(&world, TO("concurrency: 5, rate: { per_tenant: 5/h }"), began);
-    add_many(&world, "t", 50);
-    world_run_for(&world, 60 * 1000);
-    assert_int_equal(world.send_count, 5);
+    stage_begin(&stage, TO("concurrency: 5, rate: { per_tenant: 5/h }"), began);
+    add_many(&stage, "t", 50);
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage.send_count, 5);
     buffer_init(&problems, 4096);
     assert_int_equal(config_parse(SLICE(TO("concurrency: 5")), "test.yaml", &lifted, &problems), STATUS_OK);
-    assert_int_equal(engine_reload(world.engine, lifted, &error), STATUS_OK);
-    world_run_for(&world, 1000);
-    assert_int_equal(world.send_count, 50);
+    assert_int_equal(engine_reload(stage.engine, lifted, &error), STATUS_OK);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(stage.send_count, 50);
     buffer_release(&problems);
     config_unref(lifted);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* A note that the store refused is written with the next claim. */
 static void a_refused_note_is_written_later(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("concurrency: 5, rate: { total: 10/h }"), began);
-    world_run_for(&world, 1000);
-    add_many(&world, "t", 100);
-    world.fail_applies = true;
-    world_run_for(&world, 1000); /* the claims are refused, and what they paid for is spent */
-    world.fail_applies = false;
-    world_run_for(&world, HOUR_MS);
-    size_t sent = world.send_count;
+    stage_begin(&stage, TO("concurrency: 5, rate: { total: 10/h }"), began);
+    stage_run_for(&stage, 1000);
+    add_many(&stage, "t", 100);
+    stage.fail_applies = true;
+    stage_run_for(&stage, 1000); /* the claims are refused, and what they paid for is spent */
+    stage.fail_applies = false;
+    stage_run_for(&stage, HOUR_MS);
+    size_t sent = stage.send_count;
     assert_true(sent >= 9 && sent <= 11);
-    world_crash(&world);
-    world_run_for(&world, 1000);
-    assert_int_equal(world.send_count, sent);
-    world_end(&world);
+    stage_crash(&stage);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(stage.send_count, sent);
+    stage_end(&stage);
 }
 
 /* A clock that was put back while nobody ran costs a burst's time, not the jump. */
 static void a_note_from_the_future_does_not_hold_for_ever(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     (void)state;
-    world_begin(&world, TO("concurrency: 5, rate: { total: 50/h }"), began);
-    add_many(&world, "t", 100);
-    world_run_for(&world, 1000);
-    world.now -= INT64_C(365) * DAY_MS;
-    world_crash(&world);
-    world_run_for(&world, HOUR_MS);
-    check(world.send_count >= 50, "%zu sends", world.send_count);
-    world_end(&world);
+    stage_begin(&stage, TO("concurrency: 5, rate: { total: 50/h }"), began);
+    add_many(&stage, "t", 100);
+    stage_run_for(&stage, 1000);
+    stage.now -= INT64_C(365) * DAY_MS;
+    stage_crash(&stage);
+    stage_run_for(&stage, HOUR_MS);
+    check(stage.send_count >= 50, "%zu sends", stage.send_count);
+    stage_end(&stage);
 }
 
 static void on_leased_or_not(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
@@ -199,13 +199,13 @@ static void on_leased_or_not(struct lease_request *request, enum status status, 
     *(size_t *)request->context += count;
 }
 
-static size_t lease(struct world *world, size_t max)
+static size_t lease(struct stage *stage, size_t max)
 {
     size_t leased = 0;
     struct lease_request request = { .destination = SLICE("d"), .worker = SLICE("w"), .max = max, .lease_ms = 24 * HOUR_MS,
-                                     .wait_until = world->now + 5, .done = on_leased_or_not, .context = &leased };
-    engine_lease(world->engine, &request);
-    world_run_for(world, 10);
+                                     .wait_until = stage->now + 5, .done = on_leased_or_not, .context = &leased };
+    engine_lease(stage->engine, &request);
+    stage_run_for(stage, 10);
     lease_release(&request);
     return leased;
 }
@@ -216,20 +216,20 @@ static void a_refused_lease_is_no_note(void **state)
     static const char *const limits[] = { "total: 10/s", "per_tenant: 100/m" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        struct world world = { .destination = delivers };
+        struct stage stage = { .destination = delivers };
         char yaml[160];
         snprintf(yaml, sizeof yaml, "destinations: { d: { transport: pull, rate: { %s, burst: 100 } } }\n", limits[i]);
-        world_begin(&world, yaml, began);
-        add_many(&world, "t", 300);
-        world_run_for(&world, 10);
-        world.fail_applies = true;
-        assert_int_equal(lease(&world, 90), 0); /* refused, and what they paid for is spent */
-        world.fail_applies = false;
-        assert_int_equal(lease(&world, 1), 1);
-        world_crash(&world);
-        size_t leased = lease(&world, 100);
+        stage_begin(&stage, yaml, began);
+        add_many(&stage, "t", 300);
+        stage_run_for(&stage, 10);
+        stage.fail_applies = true;
+        assert_int_equal(lease(&stage, 90), 0); /* refused, and what they paid for is spent */
+        stage.fail_applies = false;
+        assert_int_equal(lease(&stage, 1), 1);
+        stage_crash(&stage);
+        size_t leased = lease(&stage, 100);
         check(leased <= 10, "%s: %zu after a crash", limits[i], leased);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -243,24 +243,24 @@ static void reloads_are_no_amnesty(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct world world = { .destination = delivers };
+        struct stage stage = { .destination = delivers };
         struct error error;
-        world_begin(&world, cases[i].yaml, began);
-        add_many(&world, "t", 300);
-        add_many(&world, "u", 300);
+        stage_begin(&stage, cases[i].yaml, began);
+        add_many(&stage, "t", 300);
+        add_many(&stage, "u", 300);
         for (int step = 0; step < 600; step++) {
-            world_run_for(&world, 100);
-            assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+            stage_run_for(&stage, 100);
+            assert_int_equal(engine_reload(stage.engine, stage.config, &error), STATUS_OK);
         }
-        check(world.send_count >= cases[i].min && world.send_count <= cases[i].max, "row %zu: %zu sends", i, world.send_count);
-        world_end(&world);
+        check(stage.send_count >= cases[i].min && stage.send_count <= cases[i].max, "row %zu: %zu sends", i, stage.send_count);
+        stage_end(&stage);
     }
 }
 
-static int64_t fails_at_first(struct world *world, const struct send *send, struct answer *answer)
+static int64_t fails_at_first(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    if (world->send_count > 100)
-        return delivers(world, send, answer);
+    if (stage->send_count > 100)
+        return delivers(stage, send, answer);
     answer->code = SLICE("http:503");
     answer->text = SLICE("HTTP 503");
     return 1;
@@ -269,21 +269,21 @@ static int64_t fails_at_first(struct world *world, const struct send *send, stru
 /* Nor for dead letters that go back by themselves. */
 static void nor_for_redrives(void **state)
 {
-    struct world world = { .destination = fails_at_first };
+    struct stage stage = { .destination = fails_at_first };
     struct error error;
     (void)state;
-    world_begin(&world, TO("concurrency: 10, retry: { max_retries: 0 }, dead: { auto_redrive: { after: 1m, times: 1, rate: 6/m } }"),
+    stage_begin(&stage, TO("concurrency: 10, retry: { max_retries: 0 }, dead: { auto_redrive: { after: 1m, times: 1, rate: 6/m } }"),
                 began);
-    add_many(&world, "t", 101); /* the last one goes well: it is back */
-    world_run_for(&world, 30 * 1000);
-    assert_int_equal(world_counts(&world, "d").dead, 100);
+    add_many(&stage, "t", 101); /* the last one goes well: it is back */
+    stage_run_for(&stage, 30 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").dead, 100);
     for (int step = 0; step < 600; step++) {
-        world_run_for(&world, 1000);
-        assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+        stage_run_for(&stage, 1000);
+        assert_int_equal(engine_reload(stage.engine, stage.config, &error), STATUS_OK);
     }
-    size_t redriven = world.send_count - 101;
+    size_t redriven = stage.send_count - 101;
     check(redriven >= 40 && redriven <= 6 + 60, "%zu in ten minutes", redriven);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 struct sent_at {
@@ -291,16 +291,16 @@ struct sent_at {
     int64_t peak; /* most at once */
 };
 
-static int64_t notes_when(struct world *world, const struct send *send, struct answer *answer)
+static int64_t notes_when(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct sent_at *sent = world->context;
-    assert_true(world->send_count <= COUNT_OF(sent->at));
+    struct sent_at *sent = stage->context;
+    assert_true(stage->send_count <= COUNT_OF(sent->at));
     int64_t count = 1;
-    for (const struct world_send *other = world->sends; other; other = other->next)
+    for (const struct stage_send *other = stage->sends; other; other = other->next)
         count++;
     sent->peak = count > sent->peak ? count : sent->peak;
-    sent->at[world->send_count - 1] = world->now;
-    delivers(world, send, answer);
+    sent->at[stage->send_count - 1] = stage->now;
+    delivers(stage, send, answer);
     return 50;
 }
 
@@ -308,21 +308,21 @@ static int64_t notes_when(struct world *world, const struct send *send, struct a
 static void mail_goes_at_once_up_to_its_burst(void **state)
 {
     static struct sent_at sent;
-    struct world world = { .destination = notes_when, .context = &sent };
+    struct stage stage = { .destination = notes_when, .context = &sent };
     (void)state;
-    world_begin(&world, "destinations: { d: { preset: email, url: 'smtp://m.example:587' } }\n", began);
+    stage_begin(&stage, "destinations: { d: { preset: email, url: 'smtp://m.example:587' } }\n", began);
     for (int i = 0; i < 160; i++)
-        world_add(&world, "d", i % 2 ? "a" : "b", NULL,
+        stage_add(&stage, "d", i % 2 ? "a" : "b", NULL,
                   "{\"from\":\"a@a.example\",\"to\":[\"b@b.example\"],\"subject\":\"x\",\"text\":\"y\"}");
-    world_run_for(&world, 2 * MINUTE_MS);
-    assert_int_equal(world.send_count, 160);
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    assert_int_equal(stage.send_count, 160);
     assert_int_equal(sent.peak, 5);
     check(sent.at[99] <= began + 2000, "the hundredth after %lld ms", (long long)(sent.at[99] - began));
     check(sent.at[159] <= began + 37 * 1000, "the last after %lld ms", (long long)(sent.at[159] - began));
     for (size_t from = 0; from < 160; from++)
         for (size_t to = from; to < 160; to++)
             check((int64_t)(to - from + 1) <= 100 + (sent.at[to] - sent.at[from]) / 600 + 1, "%zu to %zu", from, to);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

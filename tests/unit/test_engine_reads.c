@@ -32,20 +32,20 @@ struct scene {
     enum outcome outcome; /* of those to "d" */
 };
 
-static int64_t reading(struct world *world, enum status *fails)
+static int64_t reading(struct stage *stage, enum status *fails)
 {
-    const struct scene *scene = world->context;
-    if (world->now >= scene->fails_from && world->now < scene->fails_until)
+    const struct scene *scene = stage->context;
+    if (stage->now >= scene->fails_from && stage->now < scene->fails_until)
         *fails = scene->fails;
     return scene->takes_ms;
 }
 
-static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct scene *scene = world->context;
+    struct scene *scene = stage->context;
     assert_true(scene->count < SENDS_MAX);
     snprintf(scene->sent[scene->count].id, sizeof scene->sent->id, "%.*s", SLICE_ARG(send->job->id));
-    scene->sent[scene->count++].at = world->now;
+    scene->sent[scene->count++].at = stage->now;
     bool plain = send->job->id.data[0] == 'e';
     answer->outcome = plain || scene->outcome == OUTCOME_NONE ? OUTCOME_DELIVERED : scene->outcome;
     answer->text = SLICE("HTTP 503: gone");
@@ -53,32 +53,32 @@ static int64_t answers(struct world *world, const struct send *send, struct answ
     return 50;
 }
 
-static void add(struct world *world, const char *destination, const char *tenant, enum priority priority, const char *id)
+static void add(struct stage *stage, const char *destination, const char *tenant, enum priority priority, const char *id)
 {
-    world_apply(world, &(struct store_op){
+    stage_apply(stage, &(struct store_op){
         .kind = OP_INSERT,
         .insert = { .destination = slice_from(destination), .tenant = slice_from(tenant), .id = slice_from(id),
-                    .priority = priority, .rank = rank_of(priority, world->now, HOUR_MS), .run_at = world->now,
+                    .priority = priority, .rank = rank_of(priority, stage->now, HOUR_MS), .run_at = stage->now,
                     .deadline = INSTANT_NONE, .payload = SLICE("x") },
     });
 }
 
 /* A few tenants at "d", some of them in a hurry, and one that comes every second to "e". */
-static void play(struct world *world, struct scene *scene, bool slow, const char *config)
+static void play(struct stage *stage, struct scene *scene, bool slow, const char *config)
 {
-    *world = (struct world){ .destination = answers, .context = scene, .reading = slow ? reading : NULL };
-    world_begin(world, config, began);
+    *stage = (struct stage){ .destination = answers, .context = scene, .reading = slow ? reading : NULL };
+    stage_begin(stage, config, began);
     for (int i = 0; i < 12; i++) {
         char id[16], tenant[16];
         snprintf(id, sizeof id, "d%d", i);
         snprintf(tenant, sizeof tenant, "t%d", i % 4);
-        add(world, "d", tenant, i % 4 == 3 ? PRIORITY_CRITICAL : PRIORITY_NORMAL, id);
+        add(stage, "d", tenant, i % 4 == 3 ? PRIORITY_CRITICAL : PRIORITY_NORMAL, id);
     }
     for (int i = 0; i < PLAIN_JOBS; i++) {
         char id[16];
         snprintf(id, sizeof id, "e%d", i);
-        add(world, "e", i % 2 ? "A" : "B", PRIORITY_NORMAL, id);
-        world_run_for(world, SECOND_MS);
+        add(stage, "e", i % 2 ? "A" : "B", PRIORITY_NORMAL, id);
+        stage_run_for(stage, SECOND_MS);
     }
 }
 
@@ -109,16 +109,16 @@ static void nobody_else_waits(void **state)
         { "away and slow", 5 * SECOND_MS, STATUS_AWAY, 20 * SECOND_MS },
     };
     static struct scene plain, slow;
-    struct world world;
+    struct stage stage;
     (void)state;
     plain = (struct scene){ 0 };
-    play(&world, &plain, false, BOTH(""));
-    world_end(&world);
+    play(&stage, &plain, false, BOTH(""));
+    stage_end(&stage);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         slow = (struct scene){ .takes_ms = cases[i].takes_ms, .fails = cases[i].fails, .fails_from = began,
                                .fails_until = began + cases[i].for_ms };
-        play(&world, &slow, true, BOTH(""));
-        check(world.read_count > 0, "%s: nothing was read", cases[i].name);
+        play(&stage, &slow, true, BOTH(""));
+        check(stage.read_count > 0, "%s: nothing was read", cases[i].name);
         for (int k = 0; k < PLAIN_JOBS; k++) {
             char id[16];
             snprintf(id, sizeof id, "e%d", k);
@@ -126,9 +126,9 @@ static void nobody_else_waits(void **state)
             check(was && is && *was == *is, "%s: %s was sent %lld ms late", cases[i].name, id,
                   is && was ? (long long)(*is - *was) : -1);
         }
-        world_run_for(&world, HOUR_MS);
-        assert_int_equal(world_counts(&world, "d").completed, 12);
-        world_end(&world);
+        stage_run_for(&stage, HOUR_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, 12);
+        stage_end(&stage);
     }
 }
 
@@ -141,29 +141,29 @@ static void the_urgent_are_waited_for(void **state)
         enum status fails;
     } cases[] = { { "slow", 4 * SECOND_MS, STATUS_OK }, { "away", 10, STATUS_AWAY }, { "broken", SECOND_MS, STATUS_IO } };
     static struct scene scene;
-    struct world world;
+    struct stage stage;
     struct error error;
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         scene = (struct scene){ .takes_ms = cases[i].takes_ms };
-        world = (struct world){ .destination = answers, .context = &scene, .reading = reading };
-        world_begin(&world, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10,\n"
+        stage = (struct stage){ .destination = answers, .context = &scene, .reading = reading };
+        stage_begin(&stage, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10,\n"
                             "  priority: { aging: 1h }, contingency: { ramp: [2, 10], stable: 1m, check: 5m } } }\n", began);
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
         for (int k = 0; k < 40; k++) {
             char id[16], tenant[16];
             snprintf(id, sizeof id, "d%d", k);
             snprintf(tenant, sizeof tenant, "t%d", k % 8);
-            add(&world, "d", tenant, k % 8 >= 6 ? PRIORITY_CRITICAL : PRIORITY_NORMAL, id);
+            add(&stage, "d", tenant, k % 8 >= 6 ? PRIORITY_CRITICAL : PRIORITY_NORMAL, id);
         }
-        world_run_for(&world, MINUTE_MS);
+        stage_run_for(&stage, MINUTE_MS);
         scene.fails = cases[i].fails;
-        scene.fails_from = world.now;
-        scene.fails_until = world.now + 20 * SECOND_MS;
-        instant left_at = world.now;
-        assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
-        world_run_for(&world, HOUR_MS);
-        assert_int_equal(world_counts(&world, "d").completed, 40);
+        scene.fails_from = stage.now;
+        scene.fails_until = stage.now + 20 * SECOND_MS;
+        instant left_at = stage.now;
+        assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
+        stage_run_for(&stage, HOUR_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, 40);
         instant first = scene.sent[0].at;
         if (cases[i].fails == STATUS_IO) { /* then they go with the many */
             check(first <= left_at + 10 * SECOND_MS, "%s: %lld ms", cases[i].name, (long long)(first - left_at));
@@ -173,7 +173,7 @@ static void the_urgent_are_waited_for(void **state)
             for (size_t k = 0; k < 2; k++)
                 check(atoi(scene.sent[k].id + 1) % 8 >= 6, "%s: %s was sent as number %zu", cases[i].name, scene.sent[k].id, k);
         }
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -181,56 +181,56 @@ static void the_urgent_are_waited_for(void **state)
 static void a_late_answer_is_of_before(void **state)
 {
     static struct scene scene;
-    struct world world;
+    struct stage stage;
     (void)state;
     scene = (struct scene){ .takes_ms = 700 };
-    play(&world, &scene, true, BOTH(""));
+    play(&stage, &scene, true, BOTH(""));
     for (int i = 0; i < 200; i++) {
         char id[16], tenant[16];
         snprintf(id, sizeof id, "dx%d", i);
         snprintf(tenant, sizeof tenant, "t%d", i * 7 % 20);
-        add(&world, "d", tenant, i % 5 == 0 ? PRIORITY_CRITICAL : i % 3 == 0 ? PRIORITY_HIGH : PRIORITY_NORMAL, id);
+        add(&stage, "d", tenant, i % 5 == 0 ? PRIORITY_CRITICAL : i % 3 == 0 ? PRIORITY_HIGH : PRIORITY_NORMAL, id);
         size_t out = 0;
-        for (const struct world_read *read = world.reads; read; read = read->next)
+        for (const struct stage_read *read = stage.reads; read; read = read->next)
             out++;
         check(out <= 4, "%zu reads are out at once", out); /* of the order, of alerts, of lanes, of what is old */
-        world_run_for(&world, 100);
+        stage_run_for(&stage, 100);
     }
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 212);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 212);
     assert_int_equal(scene.count, 212 + PLAIN_JOBS);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* The destination goes, comes back, or the engine stops while the answer is on its way. */
 static void an_answer_may_come_too_late(void **state)
 {
     static struct scene scene;
-    struct world world;
+    struct stage stage;
     struct error error;
     (void)state;
     struct config *without = config_from(SLICE("destinations: { " PLAIN " }\n"), "without.yaml");
     struct config *with = config_from(SLICE(BOTH("")), "with.yaml");
     for (int restarts = 0; restarts < 2; restarts++) {
         scene = (struct scene){ .takes_ms = 10 * SECOND_MS };
-        play(&world, &scene, true, BOTH(""));
+        play(&stage, &scene, true, BOTH(""));
         for (int i = 0; i < 20; i++) {
             char id[16];
             snprintf(id, sizeof id, "dy%d", i);
-            add(&world, "d", i % 2 ? "t0" : "t9", PRIORITY_HIGH, id);
+            add(&stage, "d", i % 2 ? "t0" : "t9", PRIORITY_HIGH, id);
         }
-        world_settle(&world);
-        assert_non_null(world.reads);
+        stage_settle(&stage);
+        assert_non_null(stage.reads);
         if (restarts) {
-            world_restart(&world);
+            stage_restart(&stage);
         } else {
-            assert_int_equal(engine_reload(world.engine, without, &error), STATUS_OK);
-            world_run_for(&world, MINUTE_MS);
-            assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
+            assert_int_equal(engine_reload(stage.engine, without, &error), STATUS_OK);
+            stage_run_for(&stage, MINUTE_MS);
+            assert_int_equal(engine_reload(stage.engine, with, &error), STATUS_OK);
         }
-        world_run_for(&world, HOUR_MS);
-        assert_int_equal(world_counts(&world, "d").completed, 32);
-        world_end(&world);
+        stage_run_for(&stage, HOUR_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, 32);
+        stage_end(&stage);
     }
     config_unref(with);
     config_unref(without);
@@ -240,18 +240,18 @@ static void an_answer_may_come_too_late(void **state)
 static void what_is_redriven_goes_once(void **state)
 {
     static struct scene scene;
-    struct world world;
+    struct stage stage;
     (void)state;
     scene = (struct scene){ .takes_ms = 7 * SECOND_MS, .outcome = OUTCOME_TRANSIENT };
-    play(&world, &scene, true, BOTH(", retry: { max_retries: 0 }, breaker: { enabled: false }, contingency: { enabled: false }, "
+    play(&stage, &scene, true, BOTH(", retry: { max_retries: 0 }, breaker: { enabled: false }, contingency: { enabled: false }, "
                                     "dead: { auto_redrive: { after: 10m, times: 1 } }"));
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").dead, 12);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").dead, 12);
     scene.outcome = OUTCOME_DELIVERED;
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 12);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 12);
     assert_int_equal(scene.count, 2 * 12 + PLAIN_JOBS);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -20,10 +20,10 @@ static char *text_of(size_t bytes)
     return text;
 }
 
-static const char *tenant_reason(const struct world *world)
+static const char *tenant_reason(const struct stage *stage)
 {
     static struct tenant_hold hold;
-    assert_int_equal(engine_tenant_holds(world->engine, SLICE("d"), &hold, 1), 1);
+    assert_int_equal(engine_tenant_holds(stage->engine, SLICE("d"), &hold, 1), 1);
     return hold.hold.reason;
 }
 
@@ -34,37 +34,37 @@ static void a_reason_is_kept_whole(void **state)
                                                             { 1025, 1023 } };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct world world = { .destination = delivers };
+        struct stage stage = { .destination = delivers };
         struct error error;
         char *given = text_of(cases[i].given);
         struct slice saved = { given, cases[i].saved };
-        world_begin(&world, yaml, began);
-        world_add(&world, "d", "t", "1", "x");
-        world_run_for(&world, 1000);
-        assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), slice_from(given), &error), STATUS_OK);
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
-        check(slice_equal(slice_from(status_of(&world).pause_reason), saved), "mode, %zu", cases[i].given);
-        assert_int_equal(engine_pause(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
+        stage_begin(&stage, yaml, began);
+        stage_add(&stage, "d", "t", "1", "x");
+        stage_run_for(&stage, 1000);
+        assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("t"), slice_from(given), &error), STATUS_OK);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
+        check(slice_equal(slice_from(status_of(&stage).pause_reason), saved), "mode, %zu", cases[i].given);
+        assert_int_equal(engine_pause(stage.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
         for (int started = 0; started < 2; started++) {
-            check(slice_equal(slice_from(status_of(&world).pause_reason), saved), "pause, %zu", cases[i].given);
-            check(slice_equal(slice_from(tenant_reason(&world)), saved), "tenant, %zu", cases[i].given);
-            world_run_for(&world, 1000);
-            world_crash(&world);
-            world_run_for(&world, 1000);
+            check(slice_equal(slice_from(status_of(&stage).pause_reason), saved), "pause, %zu", cases[i].given);
+            check(slice_equal(slice_from(tenant_reason(&stage)), saved), "tenant, %zu", cases[i].given);
+            stage_run_for(&stage, 1000);
+            stage_crash(&stage);
+            stage_run_for(&stage, 1000);
         }
-        world_end(&world);
+        stage_end(&stage);
         free(given);
     }
 }
 
 /* How many events tell of that change with that reason. */
-static size_t events_of(const struct world *world, const char *change, const char *reason)
+static size_t events_of(const struct stage *stage, const char *change, const char *reason)
 {
     struct arena memory = { 0 };
     struct event *events;
     struct error error;
     size_t count, found = 0;
-    assert_int_equal(world->reader->ops->reader_events(world->reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
+    assert_int_equal(stage->reader->ops->reader_events(stage->reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         json_t *data = json_loadb(events[i].data.data, events[i].data.len, 0, NULL);
         const char *is = json_string_value(json_object_get(data, "change"));
@@ -83,38 +83,38 @@ static size_t events_of(const struct world *world, const char *change, const cha
 /* Said twice it is the same; without a word the first one stays; since when does not change. */
 static void another_reason_takes_its_place(void **state)
 {
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
     (void)state;
-    world_begin(&world, yaml, began);
-    world_add(&world, "d", "t", "1", "x");
-    world_run_for(&world, 1000);
+    stage_begin(&stage, yaml, began);
+    stage_add(&stage, "d", "t", "1", "x");
+    stage_run_for(&stage, 1000);
     static const char *const said[] = { "first", "first", "second", "" };
     for (size_t i = 0; i < COUNT_OF(said); i++) {
         struct slice reason = slice_from(said[i]);
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), reason, &error), STATUS_OK);
-        check(strcmp(status_of(&world).pause_reason, i < 2 ? "first" : "second") == 0, "contingency %zu", i);
-        world_run_for(&world, 1000);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), reason, &error), STATUS_OK);
+        check(strcmp(status_of(&stage).pause_reason, i < 2 ? "first" : "second") == 0, "contingency %zu", i);
+        stage_run_for(&stage, 1000);
     }
     for (size_t i = 0; i < COUNT_OF(said); i++) {
         struct slice reason = slice_from(said[i]);
-        assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), reason, &error), STATUS_OK);
-        assert_int_equal(engine_pause(world.engine, SLICE("d"), reason, &error), STATUS_OK);
-        check(strcmp(status_of(&world).pause_reason, i < 2 ? "first" : "second") == 0, "pause %zu", i);
-        check(strcmp(tenant_reason(&world), i < 2 ? "first" : "second") == 0, "tenant %zu", i);
-        assert_int_equal(status_of(&world).held_since, began + 5000);
-        world_run_for(&world, 1000);
+        assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("t"), reason, &error), STATUS_OK);
+        assert_int_equal(engine_pause(stage.engine, SLICE("d"), reason, &error), STATUS_OK);
+        check(strcmp(status_of(&stage).pause_reason, i < 2 ? "first" : "second") == 0, "pause %zu", i);
+        check(strcmp(tenant_reason(&stage), i < 2 ? "first" : "second") == 0, "tenant %zu", i);
+        assert_int_equal(status_of(&stage).held_since, began + 5000);
+        stage_run_for(&stage, 1000);
     }
-    assert_int_equal(events_of(&world, "paused", "first"), 1);
-    assert_int_equal(events_of(&world, "pause_reason", "second"), 1);
-    assert_int_equal(events_of(&world, "tenant_paused", "first"), 1);
-    assert_int_equal(events_of(&world, "tenant_pause_reason", "second"), 1);
-    assert_int_equal(events_of(&world, "mode_reason", "second"), 1);
-    world_crash(&world);
-    world_run_for(&world, 1000);
-    assert_string_equal(status_of(&world).pause_reason, "second");
-    assert_string_equal(tenant_reason(&world), "second");
-    world_end(&world);
+    assert_int_equal(events_of(&stage, "paused", "first"), 1);
+    assert_int_equal(events_of(&stage, "pause_reason", "second"), 1);
+    assert_int_equal(events_of(&stage, "tenant_paused", "first"), 1);
+    assert_int_equal(events_of(&stage, "tenant_pause_reason", "second"), 1);
+    assert_int_equal(events_of(&stage, "mode_reason", "second"), 1);
+    stage_crash(&stage);
+    stage_run_for(&stage, 1000);
+    assert_string_equal(status_of(&stage).pause_reason, "second");
+    assert_string_equal(tenant_reason(&stage), "second");
+    stage_end(&stage);
 }
 
 int main(void)

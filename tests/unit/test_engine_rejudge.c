@@ -2,7 +2,7 @@
  * What changes while a claim is on its way to the store counts when its job is to be sent, through the real engine.
  */
 #include "support/configs.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,76 +21,76 @@ struct seen {
     int first, second;
 };
 
-static int64_t takes_all(struct world *world, const struct send *send, struct answer *answer)
+static int64_t takes_all(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct seen *seen = world->context;
+    struct seen *seen = stage->context;
     *(send->use_fallback ? &seen->second : &seen->first) += 1;
     answer->outcome = OUTCOME_DELIVERED;
     return 10 * 1000;
 }
 
-static int64_t is_down(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t is_down(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)probe;
     *answer = (struct health_answer){ .connected = false };
     return 1;
 }
 
-static void add(struct world *world, int count)
+static void add(struct stage *stage, int count)
 {
     for (int i = 0; i < count; i++) {
         char id[16];
         snprintf(id, sizeof id, "j%d", i);
-        world_add(world, "d", "t", id, "x");
+        stage_add(stage, "d", "t", id, "x");
     }
 }
 
-static void reload(struct world *world, const char *yaml)
+static void reload(struct stage *stage, const char *yaml)
 {
     struct error error;
     struct config *config = config_from(slice_from(yaml), "test.yaml");
-    assert_int_equal(engine_reload(world->engine, config, &error), STATUS_OK);
-    config_unref(world->config);
-    world->config = config;
+    assert_int_equal(engine_reload(stage->engine, config, &error), STATUS_OK);
+    config_unref(stage->config);
+    stage->config = config;
 }
 
-static void enter(struct world *world)
+static void enter(struct stage *stage)
 {
     struct error error;
-    assert_int_equal(engine_enter_contingency(world->engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_enter_contingency(stage->engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
 }
 
-static void leave(struct world *world)
+static void leave(struct stage *stage)
 {
     struct error error;
-    assert_int_equal(engine_leave_contingency(world->engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_leave_contingency(stage->engine, SLICE("d"), &error), STATUS_OK);
 }
 
-static void fewer_at_once(struct world *world)
+static void fewer_at_once(struct stage *stage)
 {
-    reload(world, TO(", concurrency: 3"));
+    reload(stage, TO(", concurrency: 3"));
 }
 
-static void the_same_again(struct world *world)
+static void the_same_again(struct stage *stage)
 {
-    reload(world, TO(", concurrency: 10"));
+    reload(stage, TO(", concurrency: 10"));
 }
 
-static void an_outage(struct world *world)
+static void an_outage(struct stage *stage)
 {
-    enter(world);
+    enter(stage);
 }
 
-static void an_outage_and_its_end(struct world *world)
+static void an_outage_and_its_end(struct stage *stage)
 {
-    enter(world);
-    leave(world);
+    enter(stage);
+    leave(stage);
 }
 
 static const struct {
     const char *name, *yaml;
-    void (*change)(struct world *world);
+    void (*change)(struct stage *stage);
     int sent;
 } cases[] = {
     /* The limit that is found by trying begins at half. */
@@ -105,28 +105,28 @@ static void what_counts_is_what_holds_when_it_is_sent(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct seen seen = { 0 };
-        struct world world = { .destination = takes_all, .context = &seen };
+        struct stage stage = { .destination = takes_all, .context = &seen };
         print_message("  %s\n", cases[i].name);
-        world_begin(&world, cases[i].yaml, began);
-        world_run_for(&world, 1000);
-        world.commit_ms = 100;
-        add(&world, 10);
-        world_run_for(&world, 50); /* claimed, but not written down yet */
+        stage_begin(&stage, cases[i].yaml, began);
+        stage_run_for(&stage, 1000);
+        stage.commit_ms = 100;
+        add(&stage, 10);
+        stage_run_for(&stage, 50); /* claimed, but not written down yet */
         assert_int_equal(seen.first, 0);
-        cases[i].change(&world);
-        world_run_for(&world, 500);
+        cases[i].change(&stage);
+        stage_run_for(&stage, 500);
         assert_int_equal(seen.first, cases[i].sent);
         /* Those that were given back have lost nothing, and go when they may. */
-        struct destination_status status = engine_destination(world.engine, SLICE("d"));
+        struct destination_status status = engine_destination(stage.engine, SLICE("d"));
         assert_int_equal(status.under_way, cases[i].sent);
-        assert_int_equal(world_counts(&world, "d").running, cases[i].sent);
-        assert_int_equal(world_counts(&world, "d").dead, 0);
+        assert_int_equal(stage_counts(&stage, "d").running, cases[i].sent);
+        assert_int_equal(stage_counts(&stage, "d").dead, 0);
         if (i == 2)
-            leave(&world);
-        world_run_for(&world, (int64_t)30 * 60 * 1000);
-        assert_int_equal(world_counts(&world, "d").completed, 10);
+            leave(&stage);
+        stage_run_for(&stage, (int64_t)30 * 60 * 1000);
+        assert_int_equal(stage_counts(&stage, "d").completed, 10);
         assert_int_equal(seen.first, 10);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
@@ -134,21 +134,21 @@ static void what_counts_is_what_holds_when_it_is_sent(void **state)
 static void no_look_where_health_is_checked_now(void **state)
 {
     struct seen seen = { 0 };
-    struct world world = { .destination = takes_all, .health = is_down, .context = &seen };
+    struct stage stage = { .destination = takes_all, .health = is_down, .context = &seen };
     (void)state;
-    world_begin(&world, TO(", contingency: { check: 5m, maintenance: ['Sun 10:30-11:00'] }"), began);
-    add(&world, 3);
-    world_run_for(&world, 10 * 1000);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "contingency");
-    world_run_until(&world, began + 20 * 60 * 1000 - 1);
+    stage_begin(&stage, TO(", contingency: { check: 5m, maintenance: ['Sun 10:30-11:00'] }"), began);
+    add(&stage, 3);
+    stage_run_for(&stage, 10 * 1000);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "contingency");
+    stage_run_until(&stage, began + 20 * 60 * 1000 - 1);
     assert_int_equal(seen.first, 0);
-    world.commit_ms = 100;
-    world_run_for(&world, 50); /* the first look is claimed when the window ends */
-    reload(&world, TO(", contingency: { check: 5m }, health: { url: 'http://127.0.0.1:1/health', every: 30s }"));
-    world_run_for(&world, 60 * 60 * 1000);
+    stage.commit_ms = 100;
+    stage_run_for(&stage, 50); /* the first look is claimed when the window ends */
+    reload(&stage, TO(", contingency: { check: 5m }, health: { url: 'http://127.0.0.1:1/health', every: 30s }"));
+    stage_run_for(&stage, 60 * 60 * 1000);
     assert_int_equal(seen.first, 0);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "contingency");
-    world_end(&world);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "contingency");
+    stage_end(&stage);
 }
 
 /* The second address is used only while the first is in contingency, and only while there is one. */
@@ -157,32 +157,32 @@ static void nothing_goes_to_a_second_address_that_is_gone(void **state)
     (void)state;
     for (int gone = 0; gone < 2; gone++) {
         struct seen seen = { 0 };
-        struct world world = { .destination = takes_all, .context = &seen };
-        world_begin(&world, TO(", " OUTAGE ", fallback: { url: 'http://127.0.0.1:2/' }"), began);
-        enter(&world);
-        world_run_for(&world, 1000);
-        world.commit_ms = 100;
-        add(&world, 2);
-        world_run_for(&world, 50);
+        struct stage stage = { .destination = takes_all, .context = &seen };
+        stage_begin(&stage, TO(", " OUTAGE ", fallback: { url: 'http://127.0.0.1:2/' }"), began);
+        enter(&stage);
+        stage_run_for(&stage, 1000);
+        stage.commit_ms = 100;
+        add(&stage, 2);
+        stage_run_for(&stage, 50);
         if (gone)
-            reload(&world, TO(", " OUTAGE));
+            reload(&stage, TO(", " OUTAGE));
         else
-            leave(&world);
-        world_run_for(&world, 500);
+            leave(&stage);
+        stage_run_for(&stage, 500);
         assert_int_equal(seen.second, 0);
         if (gone)
-            leave(&world);
-        world_run_for(&world, 20 * 60 * 1000);
+            leave(&stage);
+        stage_run_for(&stage, 20 * 60 * 1000);
         assert_int_equal(seen.first, 2);
         assert_int_equal(seen.second, 0);
-        assert_int_equal(world_counts(&world, "d").completed, 2);
-        world_end(&world);
+        assert_int_equal(stage_counts(&stage, "d").completed, 2);
+        stage_end(&stage);
     }
 }
 
-static int64_t always_fails(struct world *world, const struct send *send, struct answer *answer)
+static int64_t always_fails(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_TRANSIENT;
     answer->text = SLICE("not now");
@@ -194,20 +194,20 @@ static void a_wait_adapts_by_the_configuration_of_its_send(void **state)
 {
     static const char plain[] = TO(", retry: { max_retries: 1000, base: 10s, factor: 1, jitter: 0, cap: 100s }");
     static const char adaptive[] = TO(", retry: { max_retries: 1000, base: 10s, factor: 1, jitter: 0, cap: 100s, adaptive: true }");
-    struct world world = { .destination = always_fails };
+    struct stage stage = { .destination = always_fails };
     (void)state;
-    world_begin(&world, plain, began);
-    world_add(&world, "d", "t", "j", "x");
-    world_run_for(&world, 55 * 11 * 1000 + 500); /* many retries have failed, and one is under way */
-    assert_int_equal(world_counts(&world, "d").running, 1);
-    reload(&world, adaptive);
-    world_run_for(&world, 600);
+    stage_begin(&stage, plain, began);
+    stage_add(&stage, "d", "t", "j", "x");
+    stage_run_for(&stage, 55 * 11 * 1000 + 500); /* many retries have failed, and one is under way */
+    assert_int_equal(stage_counts(&stage, "d").running, 1);
+    reload(&stage, adaptive);
+    stage_run_for(&stage, 600);
     instant answered = began + 55 * 11 * 1000 + 1000;
-    assert_int_equal(world_job(&world, "t", "j").run_at, answered + 10 * 1000);
-    world_run_for(&world, 11 * 1000);
-    instant next = world_job(&world, "t", "j").run_at;
+    assert_int_equal(stage_job(&stage, "t", "j").run_at, answered + 10 * 1000);
+    stage_run_for(&stage, 11 * 1000);
+    instant next = stage_job(&stage, "t", "j").run_at;
     assert_in_range(next, answered + 11 * 1000 + 15 * 1000, answered + 11 * 1000 + 20 * 1000);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -24,24 +24,24 @@ struct sent {
     size_t count;
 };
 
-static int64_t takes_all(struct world *world, const struct send *send, struct answer *answer)
+static int64_t takes_all(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct sent *sent = world->context;
+    struct sent *sent = stage->context;
     assert_true(sent->count < SENT_MAX);
     snprintf(sent->ids[sent->count++], sizeof sent->ids[0], "%.*s", SLICE_ARG(send->job->id));
     answer->outcome = OUTCOME_DELIVERED;
     return 300;
 }
 
-static void add(struct world *world, const char *tenant, enum priority priority, const char *prefix, int count)
+static void add(struct stage *stage, const char *tenant, enum priority priority, const char *prefix, int count)
 {
     for (int i = 0; i < count; i++) {
         char id[16];
         snprintf(id, sizeof id, "%s%d", prefix, i);
-        world_apply(world, &(struct store_op){
+        stage_apply(stage, &(struct store_op){
             .kind = OP_INSERT,
             .insert = { .destination = SLICE("d"), .tenant = slice_from(tenant), .id = slice_from(id), .priority = priority,
-                        .rank = rank_of(priority, world->now, 3600 * 1000), .run_at = world->now, .deadline = INSTANT_NONE,
+                        .rank = rank_of(priority, stage->now, 3600 * 1000), .run_at = stage->now, .deadline = INSTANT_NONE,
                         .payload = SLICE("x") },
         });
     }
@@ -65,41 +65,41 @@ static size_t position(const struct sent *sent, const char *id)
     return 0;
 }
 
-static void hold(struct world *world)
+static void hold(struct stage *stage)
 {
     struct error error;
-    assert_int_equal(engine_enter_contingency(world->engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    world_settle(world);
+    assert_int_equal(engine_enter_contingency(stage->engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    stage_settle(stage);
 }
 
-static void let_go(struct world *world)
+static void let_go(struct stage *stage)
 {
     struct error error;
-    assert_int_equal(engine_leave_contingency(world->engine, SLICE("d"), &error), STATUS_OK);
-    world_settle(world);
+    assert_int_equal(engine_leave_contingency(stage->engine, SLICE("d"), &error), STATUS_OK);
+    stage_settle(stage);
 }
 
 /* S3-050 */
 static void critical_then_high_then_what_was_held_then_the_new(void **state)
 {
     struct sent sent = { 0 };
-    struct world world = { .destination = takes_all, .context = &sent };
+    struct stage stage = { .destination = takes_all, .context = &sent };
     (void)state;
-    world_begin(&world, TO(""), began);
-    world.commit_ms = 5;
-    hold(&world);
-    add(&world, "one", PRIORITY_NORMAL, "a", 20);
-    add(&world, "two", PRIORITY_NORMAL, "b", 20);
-    add(&world, "three", PRIORITY_HIGH, "h", 2);
-    add(&world, "three", PRIORITY_NORMAL, "c", 20);
-    add(&world, "four", PRIORITY_NORMAL, "d", 20);
-    add(&world, "four", PRIORITY_CRITICAL, "K", 1);
-    add(&world, "five", PRIORITY_CRITICAL, "L", 4);
-    world_run_for(&world, 60 * 1000);
-    let_go(&world);
-    world_run_for(&world, 1);
-    add(&world, "new", PRIORITY_NORMAL, "n", 5);
-    world_run_for(&world, 30 * 60 * 1000);
+    stage_begin(&stage, TO(""), began);
+    stage.commit_ms = 5;
+    hold(&stage);
+    add(&stage, "one", PRIORITY_NORMAL, "a", 20);
+    add(&stage, "two", PRIORITY_NORMAL, "b", 20);
+    add(&stage, "three", PRIORITY_HIGH, "h", 2);
+    add(&stage, "three", PRIORITY_NORMAL, "c", 20);
+    add(&stage, "four", PRIORITY_NORMAL, "d", 20);
+    add(&stage, "four", PRIORITY_CRITICAL, "K", 1);
+    add(&stage, "five", PRIORITY_CRITICAL, "L", 4);
+    stage_run_for(&stage, 60 * 1000);
+    let_go(&stage);
+    stage_run_for(&stage, 1);
+    add(&stage, "new", PRIORITY_NORMAL, "n", 5);
+    stage_run_for(&stage, 30 * 60 * 1000);
     assert_int_equal(sent.count, 92);
     static const struct { size_t count; const char *letters; } rounds[] = {
         { 1 + 3, "KL" }, { 2, "h" }, { 3 + 3 + 1 + 2, "abcd" }, { 3, "n" }, /* each three at most */
@@ -109,30 +109,30 @@ static void critical_then_high_then_what_was_held_then_the_new(void **state)
     size_t from = 0;
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds; from += rounds[i++].count)
         sent_are(&sent, from, rounds[i].count, rounds[i].letters);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void critical_work_that_comes_on_the_way_goes_next(void **state)
 {
     struct sent sent = { 0 };
-    struct world world = { .destination = takes_all, .context = &sent };
+    struct stage stage = { .destination = takes_all, .context = &sent };
     (void)state;
-    world_begin(&world, TO(""), began);
-    world.commit_ms = 5;
-    hold(&world);
-    add(&world, "one", PRIORITY_NORMAL, "a", 60);
-    add(&world, "two", PRIORITY_NORMAL, "b", 60);
-    world_run_for(&world, 1000);
-    let_go(&world);
-    world_run_for(&world, 400);
+    stage_begin(&stage, TO(""), began);
+    stage.commit_ms = 5;
+    hold(&stage);
+    add(&stage, "one", PRIORITY_NORMAL, "a", 60);
+    add(&stage, "two", PRIORITY_NORMAL, "b", 60);
+    stage_run_for(&stage, 1000);
+    let_go(&stage);
+    stage_run_for(&stage, 400);
     size_t before = sent.count;
     assert_int_equal(before, 5); /* the test batch */
-    add(&world, "late", PRIORITY_CRITICAL, "K", 2);
-    world_run_for(&world, 10 * 60 * 1000);
+    add(&stage, "late", PRIORITY_CRITICAL, "K", 2);
+    stage_run_for(&stage, 10 * 60 * 1000);
     assert_int_equal(position(&sent, "K0"), before);
     assert_int_equal(position(&sent, "K1"), before + 1);
     assert_int_equal(sent.count, 122);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /*
@@ -142,25 +142,25 @@ static void critical_work_that_comes_on_the_way_goes_next(void **state)
 static void who_was_first_is_not_last_in_the_next_round(void **state)
 {
     struct sent sent = { 0 };
-    struct world world = { .destination = takes_all, .context = &sent };
+    struct stage stage = { .destination = takes_all, .context = &sent };
     (void)state;
-    world_begin(&world, TO(", fairness: { batch: 1 }"), began);
-    world.commit_ms = 5;
-    hold(&world);
-    add(&world, "one", PRIORITY_NORMAL, "a", 10);
-    add(&world, "one", PRIORITY_CRITICAL, "K", 1);
-    add(&world, "two", PRIORITY_NORMAL, "b", 10);
-    add(&world, "three", PRIORITY_NORMAL, "c", 10);
-    world_run_for(&world, 1000);
-    let_go(&world);
-    world_run_for(&world, 10);
+    stage_begin(&stage, TO(", fairness: { batch: 1 }"), began);
+    stage.commit_ms = 5;
+    hold(&stage);
+    add(&stage, "one", PRIORITY_NORMAL, "a", 10);
+    add(&stage, "one", PRIORITY_CRITICAL, "K", 1);
+    add(&stage, "two", PRIORITY_NORMAL, "b", 10);
+    add(&stage, "three", PRIORITY_NORMAL, "c", 10);
+    stage_run_for(&stage, 1000);
+    let_go(&stage);
+    stage_run_for(&stage, 10);
     assert_int_equal(sent.count, 5); /* the test batch: K b c, then a and one more */
     sent_are(&sent, 0, 1, "K");
     sent_are(&sent, 1, 2, "bc");
     sent_are(&sent, 3, 1, "a");
-    add(&world, "two", PRIORITY_CRITICAL, "L", 3);
-    add(&world, "three", PRIORITY_CRITICAL, "M", 3);
-    world_run_for(&world, 30 * 60 * 1000);
+    add(&stage, "two", PRIORITY_CRITICAL, "L", 3);
+    add(&stage, "three", PRIORITY_CRITICAL, "M", 3);
+    stage_run_for(&stage, 30 * 60 * 1000);
     assert_int_equal(sent.count, 37);
     size_t last = 3;
     for (size_t i = 4; i < sent.count && last < 30; i++) {
@@ -170,26 +170,26 @@ static void who_was_first_is_not_last_in_the_next_round(void **state)
         last = i;
     }
     assert_true(position(&sent, "L0") < 9 && position(&sent, "M0") < 9); /* a turn of each other tenant at most */
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* However often the way back begins anew, those whose work is not urgent have their turn in between. */
 static void a_way_back_that_fails_again_and_again_starves_nobody(void **state)
 {
     struct sent sent = { 0 };
-    struct world world = { .destination = takes_all, .context = &sent };
+    struct stage stage = { .destination = takes_all, .context = &sent };
     (void)state;
-    world_begin(&world, TO(", fairness: { batch: 2 }"), began);
-    add(&world, "one", PRIORITY_CRITICAL, "K", 60);
-    add(&world, "two", PRIORITY_CRITICAL, "L", 60);
-    add(&world, "three", PRIORITY_CRITICAL, "M", 60);
-    add(&world, "four", PRIORITY_NORMAL, "d", 60);
-    hold(&world);
+    stage_begin(&stage, TO(", fairness: { batch: 2 }"), began);
+    add(&stage, "one", PRIORITY_CRITICAL, "K", 60);
+    add(&stage, "two", PRIORITY_CRITICAL, "L", 60);
+    add(&stage, "three", PRIORITY_CRITICAL, "M", 60);
+    add(&stage, "four", PRIORITY_NORMAL, "d", 60);
+    hold(&stage);
     size_t before = sent.count;
     for (int i = 0; i < 6; i++) {
-        let_go(&world); /* the test batch, of five */
-        hold(&world);
-        world_run_for(&world, 1000);
+        let_go(&stage); /* the test batch, of five */
+        hold(&stage);
+        stage_run_for(&stage, 1000);
     }
     assert_true(sent.count >= before + 30);
     size_t waited = 0;
@@ -197,26 +197,26 @@ static void a_way_back_that_fails_again_and_again_starves_nobody(void **state)
         waited = sent.ids[i][0] == 'd' ? 0 : waited + 1;
         assert_true(waited <= 2 * 6);
     }
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Rank is what counts: it heeds age. */
 static void old_work_is_as_good_as_critical(void **state)
 {
     struct sent sent = { 0 };
-    struct world world = { .destination = takes_all, .context = &sent };
+    struct stage stage = { .destination = takes_all, .context = &sent };
     (void)state;
-    world_begin(&world, TO(""), began);
-    hold(&world);
-    add(&world, "old", PRIORITY_NORMAL, "o", 2);
-    world_run_for(&world, (int64_t)2 * 3600 * 1000);
-    add(&world, "one", PRIORITY_NORMAL, "a", 20);
-    add(&world, "two", PRIORITY_CRITICAL, "K", 2);
-    let_go(&world);
-    world_run_for(&world, 10 * 60 * 1000);
+    stage_begin(&stage, TO(""), began);
+    hold(&stage);
+    add(&stage, "old", PRIORITY_NORMAL, "o", 2);
+    stage_run_for(&stage, (int64_t)2 * 3600 * 1000);
+    add(&stage, "one", PRIORITY_NORMAL, "a", 20);
+    add(&stage, "two", PRIORITY_CRITICAL, "K", 2);
+    let_go(&stage);
+    stage_run_for(&stage, 10 * 60 * 1000);
     sent_are(&sent, 0, 4, "oK");
     assert_int_equal(sent.count, 24);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Afterwards the turns are as ever, and nobody is left aside. */
@@ -226,29 +226,29 @@ static void the_order_ends_with_the_way_back(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct sent sent = { 0 };
-        struct world world = { .destination = takes_all, .context = &sent };
+        struct stage stage = { .destination = takes_all, .context = &sent };
         print_message("  %s\n", ends[i]);
-        world_begin(&world, i == 3 ? TO(", rate: { per_tenant: 60/m }") : TO(""), began);
-        hold(&world);
-        add(&world, "one", PRIORITY_CRITICAL, "K", 60);
-        add(&world, "two", PRIORITY_NORMAL, "b", 3);
-        let_go(&world);
-        world_run_for(&world, 1500);
+        stage_begin(&stage, i == 3 ? TO(", rate: { per_tenant: 60/m }") : TO(""), began);
+        hold(&stage);
+        add(&stage, "one", PRIORITY_CRITICAL, "K", 60);
+        add(&stage, "two", PRIORITY_NORMAL, "b", 3);
+        let_go(&stage);
+        stage_run_for(&stage, 1500);
         sent_are(&sent, 0, 3, "K");
         if (i == 1) {
-            hold(&world);
-            world_run_for(&world, 60 * 1000);
-            let_go(&world);
+            hold(&stage);
+            stage_run_for(&stage, 60 * 1000);
+            let_go(&stage);
         } else if (i == 2) {
-            world_crash(&world);
+            stage_crash(&stage);
         }
-        world_run_for(&world, 20 * 60 * 1000);
-        assert_string_equal(status_of(&world).mode, "normal");
-        assert_int_equal(world_counts(&world, "d").completed, 63);
-        add(&world, "two", PRIORITY_NORMAL, "z", 1);
-        world_run_for(&world, 2000);
-        assert_int_equal(world_counts(&world, "d").completed, 64);
-        world_end(&world);
+        stage_run_for(&stage, 20 * 60 * 1000);
+        assert_string_equal(status_of(&stage).mode, "normal");
+        assert_int_equal(stage_counts(&stage, "d").completed, 63);
+        add(&stage, "two", PRIORITY_NORMAL, "z", 1);
+        stage_run_for(&stage, 2000);
+        assert_int_equal(stage_counts(&stage, "d").completed, 64);
+        stage_end(&stage);
     }
 }
 
@@ -256,22 +256,22 @@ static void the_order_ends_with_the_way_back(void **state)
 static void many_tenants(void **state)
 {
     struct sent sent = { 0 };
-    struct world world = { .destination = takes_all, .context = &sent };
+    struct stage stage = { .destination = takes_all, .context = &sent };
     (void)state;
-    world_begin(&world, TO(""), began);
-    hold(&world);
+    stage_begin(&stage, TO(""), began);
+    hold(&stage);
     for (int i = 0; i < 700; i++) {
         char tenant[16], id[16];
         snprintf(tenant, sizeof tenant, "t%d", i);
         snprintf(id, sizeof id, "a%d-", i);
-        add(&world, tenant, PRIORITY_NORMAL, id, 1);
+        add(&stage, tenant, PRIORITY_NORMAL, id, 1);
     }
-    add(&world, "last", PRIORITY_CRITICAL, "K", 1);
-    let_go(&world);
-    world_run_for(&world, 20 * 60 * 1000);
+    add(&stage, "last", PRIORITY_CRITICAL, "K", 1);
+    let_go(&stage);
+    stage_run_for(&stage, 20 * 60 * 1000);
     assert_int_equal(sent.count, 701);
     assert_int_equal(position(&sent, "K0"), 0);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

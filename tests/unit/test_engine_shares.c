@@ -27,22 +27,22 @@ struct seen {
 };
 
 
-static int64_t receives(struct world *world, const struct send *send, struct answer *answer)
+static int64_t receives(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct seen *seen = world->context;
+    struct seen *seen = stage->context;
     bool slow = send->job->tenant.data[0] == 's';
     answer->outcome = OUTCOME_DELIVERED;
     seen->sent++;
     if (!slow && send->job->created_at >= seen->judged && seen->count < WAITS_MAX)
-        seen->waits[seen->count++] = world->now - send->job->created_at;
+        seen->waits[seen->count++] = stage->now - send->job->created_at;
     return slow ? 10 * SECOND_MS : 20;
 }
 
 /* How many sends of tenants with that first letter are under way. */
-static int64_t under_way(const struct world *world, char letter)
+static int64_t under_way(const struct stage *stage, char letter)
 {
     int64_t count = 0;
-    for (const struct world_send *send = world->sends; send; send = send->next)
+    for (const struct stage_send *send = stage->sends; send; send = send->next)
         count += send->send->job->tenant.data[0] == letter;
     return count;
 }
@@ -60,21 +60,21 @@ static int64_t percentile(struct seen *seen, size_t percent)
     return seen->waits[(seen->count - 1) * percent / 100];
 }
 
-static void add(struct world *world, const char *tenant, int count)
+static void add(struct stage *stage, const char *tenant, int count)
 {
     for (int i = 0; i < count; i++)
-        world_add(world, "d", tenant, NULL, "x");
+        stage_add(stage, "d", tenant, NULL, "x");
 }
 
 /* Twenty quick jobs a second of five tenants, for so long; some come at the same moment. */
-static void quick_ones_come(struct world *world, int64_t ms)
+static void quick_ones_come(struct stage *stage, int64_t ms)
 {
-    instant until = world->now + ms;
-    for (int i = 0; world->now < until; i++) {
+    instant until = stage->now + ms;
+    for (int i = 0; stage->now < until; i++) {
         char tenant[8];
         snprintf(tenant, sizeof tenant, "q%d", i % 5);
-        add(world, tenant, 2);
-        world_run_for(world, 100);
+        add(stage, tenant, 2);
+        stage_run_for(stage, 100);
     }
 }
 
@@ -93,20 +93,20 @@ static void slow_jobs_hold_up_nobody(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct seen *seen = calloc(1, sizeof *seen);
         assert_non_null(seen);
-        struct world world = { .destination = receives, .context = seen };
-        world_begin(&world, rows[i].settings, began);
-        world.commit_ms = 2;
+        struct stage stage = { .destination = receives, .context = seen };
+        stage_begin(&stage, rows[i].settings, began);
+        stage.commit_ms = 2;
         seen->judged = began + 10 * SECOND_MS;
-        add(&world, "slow", 200);
-        quick_ones_come(&world, 60 * SECOND_MS);
+        add(&stage, "slow", 200);
+        quick_ones_come(&stage, 60 * SECOND_MS);
         int64_t median = percentile(seen, 50), p99 = percentile(seen, 99);
         print_message("%s: quick jobs wait for %lld ms in the middle, %lld ms at the 99th percentile\n", rows[i].settings,
                       (long long)median, (long long)p99);
         assert_true(median < 100);
         assert_true(p99 < 1000);
-        assert_true(under_way(&world, 's') >= 2); /* and the slow ones go on */
-        assert_true(under_way(&world, 's') <= (rows[i].slots + 1) / 2);
-        world_end(&world);
+        assert_true(under_way(&stage, 's') >= 2); /* and the slow ones go on */
+        assert_true(under_way(&stage, 's') <= (rows[i].slots + 1) / 2);
+        stage_end(&stage);
         free(seen);
     }
 }
@@ -114,24 +114,24 @@ static void slow_jobs_hold_up_nobody(void **state)
 static void who_is_alone_has_all(void **state)
 {
     struct seen *seen = calloc(1, sizeof *seen);
-    struct world world = { .destination = receives, .context = seen };
+    struct stage stage = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
-    add(&world, "slow", 200);
-    world_run_for(&world, 1);
-    assert_int_equal(under_way(&world, 's'), 10); /* at once when it always was */
+    stage_begin(&stage, TO(", concurrency: { max: 10, adaptive: false }"), began);
+    add(&stage, "slow", 200);
+    stage_run_for(&stage, 1);
+    assert_int_equal(under_way(&stage, 's'), 10); /* at once when it always was */
 
     /* Another comes: it gets the next that is free, and what it missed then. */
-    add(&world, "sother", 200);
-    world_run_for(&world, 10 * SECOND_MS + 10);
-    assert_int_equal(under_way(&world, 's'), 10);
-    world_run_for(&world, 60 * SECOND_MS);
+    add(&stage, "sother", 200);
+    stage_run_for(&stage, 10 * SECOND_MS + 10);
+    assert_int_equal(under_way(&stage, 's'), 10);
+    stage_run_for(&stage, 60 * SECOND_MS);
     int64_t others = 0;
-    for (const struct world_send *send = world.sends; send; send = send->next)
+    for (const struct stage_send *send = stage.sends; send; send = send->next)
         others += slice_equal(send->send->job->tenant, SLICE("sother"));
     assert_int_equal(others, 5);
-    world_end(&world);
+    stage_end(&stage);
     free(seen);
 }
 
@@ -139,21 +139,21 @@ static void who_is_alone_has_all(void **state)
 static void a_share_stays_free_for_ten_seconds(void **state)
 {
     struct seen *seen = calloc(1, sizeof *seen);
-    struct world world = { .destination = receives, .context = seen };
+    struct stage stage = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
-    add(&world, "quick", 1);
-    world_run_for(&world, 100);
-    add(&world, "slow", 200);
-    world_run_for(&world, 9 * SECOND_MS);
-    assert_int_equal(under_way(&world, 's'), 5);
-    struct queue_place place = engine_place(world.engine, 2, 0, INSTANT_NONE);
+    stage_begin(&stage, TO(", concurrency: { max: 10, adaptive: false }"), began);
+    add(&stage, "quick", 1);
+    stage_run_for(&stage, 100);
+    add(&stage, "slow", 200);
+    stage_run_for(&stage, 9 * SECOND_MS);
+    assert_int_equal(under_way(&stage, 's'), 5);
+    struct queue_place place = engine_place(stage.engine, 2, 0, INSTANT_NONE);
     assert_true(place.share_used && place.share == 5 && place.slots == 10);
-    world_run_for(&world, 2 * SECOND_MS);
-    assert_int_equal(under_way(&world, 's'), 10);
-    assert_false(engine_place(world.engine, 2, 0, INSTANT_NONE).share_used); /* all of them are its */
-    world_end(&world);
+    stage_run_for(&stage, 2 * SECOND_MS);
+    assert_int_equal(under_way(&stage, 's'), 10);
+    assert_false(engine_place(stage.engine, 2, 0, INSTANT_NONE).share_used); /* all of them are its */
+    stage_end(&stage);
     free(seen);
 }
 
@@ -161,31 +161,31 @@ static void a_share_stays_free_for_ten_seconds(void **state)
 static void more_tenants_than_slots(void **state)
 {
     struct seen *seen = calloc(1, sizeof *seen);
-    struct world world = { .destination = receives, .context = seen };
+    struct stage stage = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
+    stage_begin(&stage, TO(", concurrency: { max: 10, adaptive: false }"), began);
     for (int i = 0; i < 25; i++) {
         char tenant[8];
         snprintf(tenant, sizeof tenant, "s%d", i);
-        add(&world, tenant, 4);
+        add(&stage, tenant, 4);
     }
     int64_t served[25] = { 0 };
     for (int round = 0; round < 10; round++) { /* four of each in a hundred seconds */
         int64_t held[25] = { 0 };
-        world_run_for(&world, 1);
-        for (const struct world_send *send = world.sends; send; send = send->next) {
+        stage_run_for(&stage, 1);
+        for (const struct stage_send *send = stage.sends; send; send = send->next) {
             int tenant = atoi(send->send->job->tenant.data + 1);
             held[tenant]++;
             served[tenant]++;
             assert_int_equal(held[tenant], 1);
         }
-        assert_int_equal(under_way(&world, 's'), 10);
-        world_run_for(&world, 10 * SECOND_MS - 1);
+        assert_int_equal(under_way(&stage, 's'), 10);
+        stage_run_for(&stage, 10 * SECOND_MS - 1);
     }
     for (int i = 0; i < 25; i++)
         assert_int_equal(served[i], 4);
-    world_end(&world);
+    stage_end(&stage);
     free(seen);
 }
 
@@ -193,20 +193,20 @@ static void more_tenants_than_slots(void **state)
 static void idle_tenants_keep_half_at_most(void **state)
 {
     struct seen *seen = calloc(1, sizeof *seen);
-    struct world world = { .destination = receives, .context = seen };
+    struct stage stage = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
+    stage_begin(&stage, TO(", concurrency: { max: 10, adaptive: false }"), began);
     for (int i = 0; i < 40; i++) {
         char tenant[8];
         snprintf(tenant, sizeof tenant, "q%d", i);
-        add(&world, tenant, 1);
+        add(&stage, tenant, 1);
     }
-    world_run_for(&world, 500);
-    add(&world, "slow", 200);
-    world_run_for(&world, 5 * SECOND_MS);
-    assert_int_equal(under_way(&world, 's'), 5);
-    world_end(&world);
+    stage_run_for(&stage, 500);
+    add(&stage, "slow", 200);
+    stage_run_for(&stage, 5 * SECOND_MS);
+    assert_int_equal(under_way(&stage, 's'), 5);
+    stage_end(&stage);
     free(seen);
 }
 
@@ -214,29 +214,29 @@ static void idle_tenants_keep_half_at_most(void **state)
 static void the_second_address_is_shared_out(void **state)
 {
     struct seen *seen = calloc(1, sizeof *seen);
-    struct world world = { .destination = receives, .context = seen };
+    struct stage stage = { .destination = receives, .context = seen };
     struct error error;
     (void)state;
     assert_non_null(seen);
-    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }, fallback: { url: 'https://b.example/' }, "
+    stage_begin(&stage, TO(", concurrency: { max: 10, adaptive: false }, fallback: { url: 'https://b.example/' }, "
                            "contingency: { check: 1h }"), began);
-    world.commit_ms = 2;
+    stage.commit_ms = 2;
     seen->judged = began + 10 * SECOND_MS;
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    add(&world, "slow", 200);
-    quick_ones_come(&world, 30 * SECOND_MS);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add(&stage, "slow", 200);
+    quick_ones_come(&stage, 30 * SECOND_MS);
     assert_true(percentile(seen, 50) < 100);
     assert_true(percentile(seen, 99) < 1000);
-    assert_true(under_way(&world, 's') >= 2);
-    world_end(&world);
+    assert_true(under_way(&stage, 's') >= 2);
+    stage_end(&stage);
     free(seen);
 }
 
 /* Sends under way at one of the two addresses; with a letter, only of such tenants. */
-static int64_t under_way_at(const struct world *world, bool second, char letter)
+static int64_t under_way_at(const struct stage *stage, bool second, char letter)
 {
     int64_t count = 0;
-    for (const struct world_send *send = world->sends; send; send = send->next)
+    for (const struct stage_send *send = stage->sends; send; send = send->next)
         count += send->send->use_fallback == second && (letter == 0 || send->send->job->tenant.data[0] == letter);
     return count;
 }
@@ -245,31 +245,31 @@ static int64_t under_way_at(const struct world *world, bool second, char letter)
 static void each_address_has_slots_of_its_own(void **state)
 {
     struct seen *seen = calloc(1, sizeof *seen);
-    struct world world = { .destination = receives, .context = seen };
+    struct stage stage = { .destination = receives, .context = seen };
     struct error error;
     (void)state;
     assert_non_null(seen);
-    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }, fallback: { url: 'https://b.example/' }, "
+    stage_begin(&stage, TO(", concurrency: { max: 10, adaptive: false }, fallback: { url: 'https://b.example/' }, "
                            "contingency: { check: 1h, ramp: [10] }"), began);
-    add(&world, "slow", 40);
-    add(&world, "sother", 40);
-    world_run_for(&world, 100);
-    assert_int_equal(under_way_at(&world, false, 0), 10);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    world_run_for(&world, 100);
-    assert_int_equal(under_way_at(&world, true, 0), 10); /* beside the ten that are not answered yet */
+    add(&stage, "slow", 40);
+    add(&stage, "sother", 40);
+    stage_run_for(&stage, 100);
+    assert_int_equal(under_way_at(&stage, false, 0), 10);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    stage_run_for(&stage, 100);
+    assert_int_equal(under_way_at(&stage, true, 0), 10); /* beside the ten that are not answered yet */
     int64_t others = 0;
-    for (const struct world_send *send = world.sends; send; send = send->next)
+    for (const struct stage_send *send = stage.sends; send; send = send->next)
         others += send->send->use_fallback && slice_equal(send->send->job->tenant, SLICE("sother"));
     assert_int_equal(others, 5);
-    struct queue_place place = engine_place(world.engine, 1, 0, INSTANT_NONE);
+    struct queue_place place = engine_place(stage.engine, 1, 0, INSTANT_NONE);
     assert_true(place.share_used && place.share == 5 && place.slots == 10);
-    world_run_for(&world, 15 * SECOND_MS);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, 100);
-    assert_int_equal(under_way_at(&world, false, 0), 10); /* although all of the second's are in use */
-    assert_int_equal(under_way_at(&world, true, 0), 10);
-    world_end(&world);
+    stage_run_for(&stage, 15 * SECOND_MS);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_for(&stage, 100);
+    assert_int_equal(under_way_at(&stage, false, 0), 10); /* although all of the second's are in use */
+    assert_int_equal(under_way_at(&stage, true, 0), 10);
+    stage_end(&stage);
     free(seen);
 }
 
@@ -296,32 +296,32 @@ static void on_leased(struct lease_request *request, enum status status, const s
     }
 }
 
-static void take(struct world *world, struct taken *taken, size_t max)
+static void take(struct stage *stage, struct taken *taken, size_t max)
 {
     *taken = (struct taken){ .request = { .destination = SLICE("p"), .worker = SLICE("w"), .max = max, .lease_ms = HOUR_MS,
-                                          .wait_until = world->now, .done = on_leased, .context = taken } };
-    engine_lease(world->engine, &taken->request);
-    world_settle(world);
+                                          .wait_until = stage->now, .done = on_leased, .context = taken } };
+    engine_lease(stage->engine, &taken->request);
+    stage_settle(stage);
     lease_release(&taken->request);
-    world_settle(world);
+    stage_settle(stage);
 }
 
-static void finish(struct world *world, const struct taken *taken)
+static void finish(struct stage *stage, const struct taken *taken)
 {
     for (size_t i = 0; i < taken->count; i++) {
-        world_apply(world, &(struct store_op){ .kind = OP_SETTLE,
+        stage_apply(stage, &(struct store_op){ .kind = OP_SETTLE,
             .settle = { .seq = taken->jobs[i].seq, .token = taken->jobs[i].lease_token, .event = EVENT_DELIVER,
                         .outcome = OUTCOME_DELIVERED, .run_at = INSTANT_NONE, .forget_at = INSTANT_NONE } });
-        engine_acked(world->engine, taken->jobs[i].seq, taken->jobs[i].lease_token);
+        engine_acked(stage->engine, taken->jobs[i].seq, taken->jobs[i].lease_token);
     }
-    world_settle(world);
+    stage_settle(stage);
 }
 
-static void add_pulled(struct world *world, const char *tenant, int count)
+static void add_pulled(struct stage *stage, const char *tenant, int count)
 {
     for (int i = 0; i < count; i++)
-        world_add(world, "p", tenant, NULL, "x");
-    world_settle(world);
+        stage_add(stage, "p", tenant, NULL, "x");
+    stage_settle(stage);
 }
 
 #define PULL "destinations: { p: { transport: pull, concurrency: 2, fairness: { batch: 4 } } }\n"
@@ -331,71 +331,71 @@ static void leases_are_shared_out(void **state)
 {
     (void)state;
     for (int between = 0; between < 3; between++) {
-        struct world world = { 0 };
+        struct stage stage = { 0 };
         struct taken first, second, third;
-        world_begin(&world, PULL, began);
-        add_pulled(&world, "a", 40);
-        take(&world, &first, 12);
+        stage_begin(&stage, PULL, began);
+        add_pulled(&stage, "a", 40);
+        take(&stage, &first, 12);
         assert_int_equal(first.of[0], 12); /* it is alone */
-        add_pulled(&world, "b", 6);
-        add_pulled(&world, "c", 40);
+        add_pulled(&stage, "b", 6);
+        add_pulled(&stage, "c", 40);
         if (between == 1)
-            world_restart(&world);
+            stage_restart(&stage);
         else if (between == 2)
-            world_crash(&world);
-        world_run_for(&world, 100);
-        take(&world, &second, 12); /* of 24 eight each: a has more, and b has six; what is left goes by turns */
+            stage_crash(&stage);
+        stage_run_for(&stage, 100);
+        take(&stage, &second, 12); /* of 24 eight each: a has more, and b has six; what is left goes by turns */
         assert_int_equal(second.count, 12);
         assert_int_equal(second.of[0], 0);
         assert_int_equal(second.of[1] + second.of[2], 12);
         assert_in_range(second.of[1], 4, 6);
-        finish(&world, &first); /* whoever gave them: its share is free again */
-        take(&world, &third, 12); /* a and c, and b where it has some left */
+        finish(&stage, &first); /* whoever gave them: its share is free again */
+        take(&stage, &third, 12); /* a and c, and b where it has some left */
         assert_int_equal(third.count, 12);
         assert_true(third.of[0] >= 4);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 
 /* No worker goes away empty while there is work, whoever has it. */
 static void what_is_left_is_given(void **state)
 {
-    struct world world = { 0 };
+    struct stage stage = { 0 };
     struct taken first, second;
     (void)state;
-    world_begin(&world, PULL, began);
-    add_pulled(&world, "a", 40);
-    add_pulled(&world, "b", 1);
-    take(&world, &first, 10);
+    stage_begin(&stage, PULL, began);
+    add_pulled(&stage, "a", 40);
+    add_pulled(&stage, "b", 1);
+    take(&stage, &first, 10);
     assert_int_equal(first.count, 10);
     assert_true(first.of[0] == 9 && first.of[1] == 1);
-    take(&world, &second, 10); /* a holds nine, and b was here a moment ago */
+    take(&stage, &second, 10); /* a holds nine, and b was here a moment ago */
     assert_int_equal(second.of[0], 10);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* What a cycle takes is shared out, and none of it is lost while there is work. */
 static void a_cycle_is_shared_out(void **state)
 {
     struct seen *seen = calloc(1, sizeof *seen);
-    struct world world = { .destination = receives, .context = seen };
+    struct stage stage = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    world_begin(&world, TO(", concurrency: { max: 20, adaptive: false }, cycle: { every: 60s, batch: 10 }"), began);
+    stage_begin(&stage, TO(", concurrency: { max: 20, adaptive: false }, cycle: { every: 60s, batch: 10 }"), began);
     for (int i = 0; i < 5; i++) {
         char tenant[8];
         snprintf(tenant, sizeof tenant, "s%d", i);
-        add(&world, tenant, i == 0 ? 100 : 3);
+        add(&stage, tenant, i == 0 ? 100 : 3);
     }
-    world_run_for(&world, 1);
+    stage_run_for(&stage, 1);
     int64_t held[5] = { 0 };
-    for (const struct world_send *send = world.sends; send; send = send->next)
+    for (const struct stage_send *send = stage.sends; send; send = send->next)
         held[atoi(send->send->job->tenant.data + 1)]++;
     for (int i = 0; i < 5; i++)
         assert_int_equal(held[i], 2);
-    world_run_for(&world, 120 * SECOND_MS); /* two more cycles: five of the others', the rest is the first one's */
+    stage_run_for(&stage, 120 * SECOND_MS); /* two more cycles: five of the others', the rest is the first one's */
     assert_int_equal(seen->sent, 30);
-    world_end(&world);
+    stage_end(&stage);
     free(seen);
 }
 

@@ -3,7 +3,7 @@
  * one event, with what led to it (S3-005, S3-009, S3-011, S3-012, A-18, C-54).
  */
 #include "support/check.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include "base/log.h"
 
@@ -23,11 +23,11 @@ struct away {
     bool unwell; /* its health check says so */
 };
 
-static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    const struct away *away = world->context;
+    const struct away *away = stage->context;
     (void)send;
-    if (world->now >= away->until) {
+    if (stage->now >= away->until) {
         answer->outcome = OUTCOME_DELIVERED;
         return 20;
     }
@@ -37,23 +37,23 @@ static int64_t answers(struct world *world, const struct send *send, struct answ
     return 20;
 }
 
-static int64_t says_how_it_is(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t says_how_it_is(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    const struct away *away = world->context;
-    bool up = !away->unwell || world->now >= away->until;
+    const struct away *away = stage->context;
+    bool up = !away->unwell || stage->now >= away->until;
     (void)probe;
     *answer = (struct health_answer){ .connected = up, .status = 200, .body = SLICE("{\"status\":\"UP\"}") };
     return 20;
 }
 
 /* All changes of the destination that were told, as "contingency(signal,timeout) recovering(checked) ...". */
-static void read_told(struct world *world, char *text, size_t size)
+static void read_told(struct stage *stage, char *text, size_t size)
 {
     struct arena memory = { 0 };
     struct event *events;
     size_t count, len = 0;
     struct error error;
-    assert_int_equal(world->reader->ops->reader_events(world->reader, 0, 1000, &memory, &events, &count, &error), STATUS_OK);
+    assert_int_equal(stage->reader->ops->reader_events(stage->reader, 0, 1000, &memory, &events, &count, &error), STATUS_OK);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         char change[32] = "", cause[32] = "", sign[32] = "";
@@ -74,17 +74,17 @@ static void read_told(struct world *world, char *text, size_t size)
     arena_release(&memory);
 }
 
-static void check_told(struct world *world, const char *name, const char *expected)
+static void check_told(struct stage *stage, const char *name, const char *expected)
 {
     char reported[512];
-    read_told(world, reported, sizeof reported);
+    read_told(stage, reported, sizeof reported);
     check(strcmp(reported, expected) == 0, "%s: told %s", name, reported);
 }
 
-static void add_jobs(struct world *world, int count)
+static void add_jobs(struct stage *stage, int count)
 {
     for (int i = 0; i < count; i++)
-        world_add(world, "d", "t", NULL, "x");
+        stage_add(stage, "d", "t", NULL, "x");
 }
 
 /* One answer is enough where it is configured so; what is about one job only never is. */
@@ -107,18 +107,18 @@ static void one_sign_is_enough(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct away away = { .outcome = cases[i].outcome, .code = cases[i].code, .until = began + 8 * MINUTE_MS };
-        struct world world = { .destination = answers, .context = &away };
+        struct stage stage = { .destination = answers, .context = &away };
         char expected[128] = "";
-        world_begin(&world, TO(", contingency: { " BACK ", activate_on_single_event: true }"), began);
-        add_jobs(&world, 1);
-        world_run_for(&world, MINUTE_MS);
-        struct destination_status status = engine_destination(world.engine, SLICE("d"));
+        stage_begin(&stage, TO(", contingency: { " BACK ", activate_on_single_event: true }"), began);
+        add_jobs(&stage, 1);
+        stage_run_for(&stage, MINUTE_MS);
+        struct destination_status status = engine_destination(stage.engine, SLICE("d"));
         check(strcmp(status.mode, cases[i].sign ? "contingency" : "normal") == 0, "%s: %s", cases[i].name, status.mode);
         if (cases[i].sign)
             snprintf(expected, sizeof expected, "contingency(signal,%s) recovering(checked) normal(stable)", cases[i].sign);
-        world_run_for(&world, HOUR_MS);
-        check_told(&world, cases[i].name, expected);
-        world_end(&world);
+        stage_run_for(&stage, HOUR_MS);
+        check_told(&stage, cases[i].name, expected);
+        stage_end(&stage);
     }
 }
 
@@ -129,13 +129,13 @@ static void many_signs_open_the_breaker(void **state)
     static const char *const codes[] = { "curl:28", "curl:7", "http:503", "http:429", "http:529" };
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         struct away away = { .outcome = OUTCOME_NONE, .code = codes[i], .until = began + 8 * MINUTE_MS };
-        struct world world = { .destination = answers, .context = &away };
-        world_begin(&world, TO(", breaker: { min_calls: 5, window: 1m }, contingency: { " BACK " }"), began);
-        add_jobs(&world, 20);
-        world_run_for(&world, HOUR_MS + 30 * MINUTE_MS);
-        check_told(&world, codes[i], "contingency(breaker) recovering(checked) normal(stable)");
-        check(world_counts(&world, "d").completed == 20, "%s: not all arrived", codes[i]);
-        world_end(&world);
+        struct stage stage = { .destination = answers, .context = &away };
+        stage_begin(&stage, TO(", breaker: { min_calls: 5, window: 1m }, contingency: { " BACK " }"), began);
+        add_jobs(&stage, 20);
+        stage_run_for(&stage, HOUR_MS + 30 * MINUTE_MS);
+        check_told(&stage, codes[i], "contingency(breaker) recovering(checked) normal(stable)");
+        check(stage_counts(&stage, "d").completed == 20, "%s: not all arrived", codes[i]);
+        stage_end(&stage);
     }
 }
 
@@ -160,20 +160,20 @@ static void everything_else_that_leads_there(void **state)
         bool operated = cases[i].operator || strstr(cases[i].yaml, "10:45");
         struct away away = { .outcome = OUTCOME_NONE, .code = "http:503", .until = operated ? began : began + 8 * MINUTE_MS,
                              .unwell = cases[i].unwell };
-        struct world world = { .destination = answers, .health = cases[i].checked ? says_how_it_is : NULL, .context = &away };
+        struct stage stage = { .destination = answers, .health = cases[i].checked ? says_how_it_is : NULL, .context = &away };
         struct error error;
-        world_begin(&world, cases[i].yaml, began);
-        world_run_for(&world, 45 * SECOND_MS); /* the first check is seen before the first job */
+        stage_begin(&stage, cases[i].yaml, began);
+        stage_run_for(&stage, 45 * SECOND_MS); /* the first check is seen before the first job */
         if (cases[i].operator)
-            assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error), STATUS_OK);
-        world_run_for(&world, 5 * MINUTE_MS);
-        add_jobs(&world, 1);
-        world_run_for(&world, 6 * MINUTE_MS);
+            assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error), STATUS_OK);
+        stage_run_for(&stage, 5 * MINUTE_MS);
+        add_jobs(&stage, 1);
+        stage_run_for(&stage, 6 * MINUTE_MS);
         if (cases[i].operator)
-            assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
-        world_run_for(&world, HOUR_MS);
-        check_told(&world, cases[i].name, cases[i].reported);
-        world_end(&world);
+            assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
+        stage_run_for(&stage, HOUR_MS);
+        check_told(&stage, cases[i].name, cases[i].reported);
+        stage_end(&stage);
     }
 }
 
@@ -182,23 +182,23 @@ static void there_and_back_and_there_again(void **state)
 {
     (void)state;
     struct away away = { .outcome = OUTCOME_NONE, .code = "http:503", .until = began + 8 * MINUTE_MS };
-    struct world world = { .destination = answers, .context = &away };
-    world_begin(&world, TO(", contingency: { ramp: [1, 2], stable: 10m, check: 1m, activate_on_single_event: true }"), began);
-    add_jobs(&world, 2);
-    world_run_until(&world, began + 8 * MINUTE_MS + 65 * SECOND_MS);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "recovering");
-    world_crash(&world);
-    world_run_for(&world, MINUTE_MS);
-    away.until = world.now + 5 * MINUTE_MS; /* it fails again */
-    add_jobs(&world, 10);
-    world_run_for(&world, MINUTE_MS);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "contingency");
-    world_crash(&world);
-    world_run_for(&world, HOUR_MS);
-    check_told(&world, "relapse", "contingency(signal,service_error) recovering(checked) contingency(relapse,service_error) "
+    struct stage stage = { .destination = answers, .context = &away };
+    stage_begin(&stage, TO(", contingency: { ramp: [1, 2], stable: 10m, check: 1m, activate_on_single_event: true }"), began);
+    add_jobs(&stage, 2);
+    stage_run_until(&stage, began + 8 * MINUTE_MS + 65 * SECOND_MS);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "recovering");
+    stage_crash(&stage);
+    stage_run_for(&stage, MINUTE_MS);
+    away.until = stage.now + 5 * MINUTE_MS; /* it fails again */
+    add_jobs(&stage, 10);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "contingency");
+    stage_crash(&stage);
+    stage_run_for(&stage, HOUR_MS);
+    check_told(&stage, "relapse", "contingency(signal,service_error) recovering(checked) contingency(relapse,service_error) "
                                   "recovering(checked) normal(stable)");
-    assert_int_equal(world_counts(&world, "d").completed, 12);
-    world_end(&world);
+    assert_int_equal(stage_counts(&stage, "d").completed, 12);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -72,20 +72,20 @@ static void note_message(struct script *script, const struct send *send)
     json_decref(root);
 }
 
-static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct script *script = world->context;
+    struct script *script = stage->context;
     answer->outcome = OUTCOME_DELIVERED;
     if (slice_equal(send->job->tenant, NOTIFY_TENANT)) {
         note_message(script, send);
         return 5;
     }
-    if (world->now >= script->back_at && script->fails_again > 0) {
+    if (stage->now >= script->back_at && script->fails_again > 0) {
         script->fails_again--;
         answer->outcome = OUTCOME_NONE;
         answer->code = SLICE("http:503");
         answer->text = SLICE("HTTP 503: again");
-    } else if (world->now < script->back_at) {
+    } else if (stage->now < script->back_at) {
         answer->outcome = script->trigger->outcome;
         answer->code = slice_from(script->trigger->code);
         answer->text = slice_from(script->trigger->text);
@@ -93,10 +93,10 @@ static int64_t answers(struct world *world, const struct send *send, struct answ
     return 20;
 }
 
-static int64_t says_how_it_is(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t says_how_it_is(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    const struct script *script = world->context;
-    bool up = world->now >= script->back_at;
+    const struct script *script = stage->context;
+    bool up = stage->now >= script->back_at;
     (void)probe;
     *answer = (struct health_answer){ .connected = up, .status = up ? 200 : 0,
                                       .body = up ? SLICE("{\"status\":\"UP\",\"services\":{\"facturation\":\"UP\",\"batch\":\"UP\"}}") : SLICE("") };
@@ -112,31 +112,31 @@ static const char *const trouble_names[TROUBLE_COUNT] = {
     [TROUBLE_FAILED_COMMITS] = "failed commits", [TROUBLE_RELOADS] = "reloads",
 };
 
-static void make_trouble(struct world *world, enum trouble trouble)
+static void make_trouble(struct stage *stage, enum trouble trouble)
 {
     struct error err;
     if (trouble == TROUBLE_CRASHES)
-        world_crash(world);
+        stage_crash(stage);
     else if (trouble == TROUBLE_RESTARTS)
-        world_restart(world);
+        stage_restart(stage);
     else if (trouble == TROUBLE_RELOADS)
-        assert_int_equal(engine_reload(world->engine, world->config, &err), STATUS_OK);
-    world->fail_applies = trouble == TROUBLE_FAILED_COMMITS && !world->fail_applies;
+        assert_int_equal(engine_reload(stage->engine, stage->config, &err), STATUS_OK);
+    stage->fail_applies = trouble == TROUBLE_FAILED_COMMITS && !stage->fail_applies;
 }
 
-static void run_on(struct world *world, enum trouble trouble, instant until)
+static void run_on(struct stage *stage, enum trouble trouble, instant until)
 {
     enum { EVERY_MS = 97 * SECOND_MS };
-    while (world->now < until) {
-        instant next = world->now + EVERY_MS;
-        make_trouble(world, trouble);
-        world_run_until(world, next < until ? next : until);
+    while (stage->now < until) {
+        instant next = stage->now + EVERY_MS;
+        make_trouble(stage, trouble);
+        stage_run_until(stage, next < until ? next : until);
     }
-    world->fail_applies = false;
-    world_settle(world);
+    stage->fail_applies = false;
+    stage_settle(stage);
 }
 
-static void check_told(struct world *world, const struct script *script, const char *what, int relapses)
+static void check_told(struct stage *stage, const struct script *script, const char *what, int relapses)
 {
     char raised[160], cleared[160];
     snprintf(raised, sizeof raised, "raised contingency d (%s)", script->trigger->reason);
@@ -146,39 +146,39 @@ static void check_told(struct world *world, const struct script *script, const c
     check(script->count == 2, "%s, %s: %zu messages, the last is %s", script->trigger->name, what, script->count, script->messages[script->count - 1]);
     check(strcmp(script->messages[0], raised) == 0, "%s, %s: %s", script->trigger->name, what, script->messages[0]);
     check(strcmp(script->messages[1], cleared) == 0, "%s, %s: %s", script->trigger->name, what, script->messages[1]);
-    check(told_text(world, script->trigger->event) == 1, "%s, %s: the cause", script->trigger->name, what);
-    check(reported(world, "contingency", NULL) == 1 + relapses, "%s, %s: contingency", script->trigger->name, what);
-    check(reported(world, "recovering", NULL) == 1 + relapses, "%s, %s: recovering", script->trigger->name, what);
-    check(reported(world, "normal", NULL) == 1, "%s, %s: normal", script->trigger->name, what);
-    check(world_counts(world, "d").dead == 0, "%s, %s: some are dead", script->trigger->name, what);
+    check(told_text(stage, script->trigger->event) == 1, "%s, %s: the cause", script->trigger->name, what);
+    check(reported(stage, "contingency", NULL) == 1 + relapses, "%s, %s: contingency", script->trigger->name, what);
+    check(reported(stage, "recovering", NULL) == 1 + relapses, "%s, %s: recovering", script->trigger->name, what);
+    check(reported(stage, "normal", NULL) == 1, "%s, %s: normal", script->trigger->name, what);
+    check(stage_counts(stage, "d").dead == 0, "%s, %s: some are dead", script->trigger->name, what);
 }
 
 static void play(const struct trigger *trigger, enum trouble trouble, int fails_again)
 {
     struct script script = { .trigger = trigger, .back_at = began + 20 * MINUTE_MS, .fails_again = fails_again };
-    struct world world = { .destination = answers, .health = trigger->checked ? says_how_it_is : NULL, .context = &script };
+    struct stage stage = { .destination = answers, .health = trigger->checked ? says_how_it_is : NULL, .context = &script };
     struct error err;
     char yaml[1024];
     snprintf(yaml, sizeof yaml, SIFEN("%s"), trigger->more);
-    world_begin(&world, yaml, began);
-    world.commit_ms = trouble == TROUBLE_SLOW_COMMITS ? 700 : 0;
-    world_run_for(&world, MINUTE_MS);
+    stage_begin(&stage, yaml, began);
+    stage.commit_ms = trouble == TROUBLE_SLOW_COMMITS ? 700 : 0;
+    stage_run_for(&stage, MINUTE_MS);
     if (trigger->by_hand)
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &err), STATUS_OK);
-    add_jobs(&world, 4);
-    world_run_for(&world, SECOND_MS); /* until an operator's order is durable */
-    run_on(&world, trouble, began + 10 * MINUTE_MS);
-    add_jobs(&world, 4);
-    run_on(&world, trouble, script.back_at);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &err), STATUS_OK);
+    add_jobs(&stage, 4);
+    stage_run_for(&stage, SECOND_MS); /* until an operator's order is durable */
+    run_on(&stage, trouble, began + 10 * MINUTE_MS);
+    add_jobs(&stage, 4);
+    run_on(&stage, trouble, script.back_at);
     check(script.count == 1, "%s, %s: %zu messages in the outage, the last is %s", trigger->name, trouble_names[trouble], script.count,
           script.messages[script.count - 1]);
     if (trigger->by_hand)
-        assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &err), STATUS_OK);
-    world_run_for(&world, SECOND_MS);
-    run_on(&world, trouble, script.back_at + 30 * MINUTE_MS);
-    world_run_for(&world, HOUR_MS);
-    check_told(&world, &script, trouble_names[trouble], fails_again > 0);
-    world_end(&world);
+        assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &err), STATUS_OK);
+    stage_run_for(&stage, SECOND_MS);
+    run_on(&stage, trouble, script.back_at + 30 * MINUTE_MS);
+    stage_run_for(&stage, HOUR_MS);
+    check_told(&stage, &script, trouble_names[trouble], fails_again > 0);
+    stage_end(&stage);
 }
 
 /* Each criterion of the document and each other way into contingency, and back, in good times and in bad ones. */
@@ -203,33 +203,33 @@ static void a_relapse_is_the_same_outage(void **state)
 static void a_second_outage_is_told_anew(void **state)
 {
     struct script script = { .trigger = &triggers[8], .back_at = began };
-    struct world world = { .destination = answers, .context = &script };
+    struct stage stage = { .destination = answers, .context = &script };
     struct error err;
     (void)state;
-    world_begin(&world, SIFEN(""), began);
+    stage_begin(&stage, SIFEN(""), began);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &err), STATUS_OK);
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("again"), &err), STATUS_OK);
-        world_run_for(&world, MINUTE_MS);
-        assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &err), STATUS_OK);
-        world_run_for(&world, 20 * MINUTE_MS);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &err), STATUS_OK);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("again"), &err), STATUS_OK);
+        stage_run_for(&stage, MINUTE_MS);
+        assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &err), STATUS_OK);
+        stage_run_for(&stage, 20 * MINUTE_MS);
         assert_int_equal(script.count, 2 * (i + 1));
-        assert_string_equal(status_of(&world).mode, "normal");
+        assert_string_equal(status_of(&stage).mode, "normal");
     }
     for (size_t i = 0; i < script.count; i++)
         for (size_t j = i + 1; j < script.count; j++)
             assert_string_not_equal(script.ids[i], script.ids[j]);
-    assert_int_equal(reported(&world, "contingency", NULL), 3);
-    assert_int_equal(reported(&world, "normal", NULL), 3);
-    world_end(&world);
+    assert_int_equal(reported(&stage, "contingency", NULL), 3);
+    assert_int_equal(reported(&stage, "normal", NULL), 3);
+    stage_end(&stage);
 }
 
-static int64_t one_always_fails(struct world *world, const struct send *send, struct answer *answer)
+static int64_t one_always_fails(struct stage *stage, const struct send *send, struct answer *answer)
 {
     bool bad = slice_equal(send->job->id, SLICE("bad"));
     answer->outcome = bad ? OUTCOME_NONE : OUTCOME_DELIVERED;
     if (slice_equal(send->job->tenant, NOTIFY_TENANT))
-        note_message(world->context, send);
+        note_message(stage->context, send);
     if (bad) {
         answer->code = SLICE("http:500");
         answer->text = SLICE("HTTP 500");
@@ -246,26 +246,26 @@ static void a_failed_item_is_told(void **state)
     (void)state;
     for (int alone = 0; alone < 2; alone++) {
         struct script script = { 0 };
-        struct world world = { .destination = one_always_fails, .context = &script };
-        world_begin(&world, "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [max_retries_exceeded] }]\n"
+        struct stage stage = { .destination = one_always_fails, .context = &script };
+        stage_begin(&stage, "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [max_retries_exceeded] }]\n"
                             "destinations: { d: { preset: provisioning, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
-        world_add(&world, "d", "t", "bad", "x");
+        stage_add(&stage, "d", "t", "bad", "x");
         for (int i = 0; i < 75; i++) {
-            bool ended = world_job(&world, "t", "bad").state == STATE_DEAD;
+            bool ended = stage_job(&stage, "t", "bad").state == STATE_DEAD;
             check((script.count > 0) == ended, "minute %d: %zu messages", i, script.count);
-            check(strcmp(status_of(&world).mode, "normal") == 0, "minute %d: %s", i, status_of(&world).mode);
+            check(strcmp(status_of(&stage).mode, "normal") == 0, "minute %d: %s", i, status_of(&stage).mode);
             if (!alone)
-                world_add(&world, "d", "t", NULL, "x");
-            world_run_for(&world, MINUTE_MS);
+                stage_add(&stage, "d", "t", NULL, "x");
+            stage_run_for(&stage, MINUTE_MS);
         }
-        struct job job = world_job(&world, "t", "bad");
+        struct job job = stage_job(&stage, "t", "bad");
         assert_int_equal(job.state, STATE_DEAD);
         assert_int_equal(job.attempts, 10);
-        assert_string_equal(config_destination(world.config, SLICE("d"))->status_words[STATE_DEAD], "FAILED");
+        assert_string_equal(config_destination(stage.config, SLICE("d"))->status_words[STATE_DEAD], "FAILED");
         assert_int_equal(script.count, 1); /* it stands until somebody acknowledges it */
         assert_string_equal(script.messages[0], "raised max_retries_exceeded d ()");
-        assert_int_equal(reported(&world, "contingency", NULL), 0);
-        world_end(&world);
+        assert_int_equal(reported(&stage, "contingency", NULL), 0);
+        stage_end(&stage);
     }
 }
 

@@ -21,37 +21,37 @@ struct story {
     int64_t closest_ms; /* two of them, from the sixth on */
 };
 
-static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t answers(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct story *story = world->context;
+    struct story *story = stage->context;
     if (!slice_equal(send->job->id, SLICE("waits"))) {
         answer->outcome = OUTCOME_DELIVERED;
         return 50;
     }
-    int64_t gap = world->now - story->last_at;
+    int64_t gap = stage->now - story->last_at;
     if (++story->sends > 6 && gap < story->closest_ms)
         story->closest_ms = gap;
-    story->last_at = world->now;
+    story->last_at = stage->now;
     answer->code = SLICE("sifen:0162"); /* stopped, without a time of return */
     answer->text = SLICE("Servidor de procesamiento paralizado");
     return 50;
 }
 
-static int64_t is_up(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t is_up(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)probe;
     *answer = (struct health_answer){ .connected = true, .status = 200,
         .body = SLICE("{\"status\":\"UP\",\"services\":{\"facturation\":\"UP\",\"batch\":\"UP\"}}") };
     return 5;
 }
 
-static void begin(struct story *story, struct world *world, const char *yaml)
+static void begin(struct story *story, struct stage *stage, const char *yaml)
 {
     *story = (struct story){ .closest_ms = INT64_MAX };
-    *world = (struct world){ .destination = answers, .health = is_up, .context = story };
-    world_begin(world, yaml, began);
-    world_add(world, "d", "A", "waits", "x");
+    *stage = (struct stage){ .destination = answers, .health = is_up, .context = story };
+    stage_begin(stage, yaml, began);
+    stage_add(stage, "d", "A", "waits", "x");
 }
 
 /* 30 90 270 810 2430 seconds, then once an hour: as a counted failure would wait, but none is spent. */
@@ -59,21 +59,21 @@ static void alone_it_is_sent_ever_more_seldom(void **state)
 {
     (void)state;
     struct story story;
-    struct world world;
-    begin(&story, &world, SIFEN);
+    struct stage stage;
+    begin(&story, &stage, SIFEN);
     for (int hour = 0; hour < DAYS * 24 - 1; hour++) {
-        world_run_for(&world, HOUR_MS);
+        stage_run_for(&stage, HOUR_MS);
         if (hour == 30)
-            world_crash(&world); /* how often it waited is in the store */
+            stage_crash(&stage); /* how often it waited is in the store */
     }
-    struct job job = world_job(&world, "A", "waits");
+    struct job job = stage_job(&stage, "A", "waits");
     assert_int_equal(job.state, STATE_WAITING);
     assert_int_equal(job.retry_count, 0);
     assert_in_range(story.sends, 5, 6 + (DAYS * 24 * 10) / 9); /* its jitter is a tenth */
     check(story.closest_ms >= HOUR_MS * 9 / 10, "sent again after %" PRId64 " s", story.closest_ms / 1000);
-    world_run_for(&world, 2 * HOUR_MS);
-    assert_int_equal(world_job(&world, "A", "waits").state, STATE_DEAD); /* by its deadline */
-    world_end(&world);
+    stage_run_for(&stage, 2 * HOUR_MS);
+    assert_int_equal(stage_job(&stage, "A", "waits").state, STATE_DEAD); /* by its deadline */
+    stage_end(&stage);
 }
 
 /* The first one is free; then it is the job, and not the destination, that is told to wait. */
@@ -81,21 +81,21 @@ static void while_others_are_served_it_counts(void **state)
 {
     (void)state;
     struct story story;
-    struct world world;
-    begin(&story, &world, SIFEN);
+    struct stage stage;
+    begin(&story, &stage, SIFEN);
     for (int minute = 0; minute < 60; minute++) {
-        world_add(&world, "d", "B", NULL, "x");
-        world_run_for(&world, MINUTE_MS / 4);
+        stage_add(&stage, "d", "B", NULL, "x");
+        stage_run_for(&stage, MINUTE_MS / 4);
         if (minute == 0)
-            assert_int_equal(world_job(&world, "A", "waits").retry_count, 0);
+            assert_int_equal(stage_job(&stage, "A", "waits").retry_count, 0);
     }
-    struct job job = world_job(&world, "A", "waits");
+    struct job job = stage_job(&stage, "A", "waits");
     assert_int_equal(job.state, STATE_DEAD);
     assert_true(slice_equal(job.dead_code, SLICE("MAX_RETRIES_EXCEEDED")));
     assert_int_equal(job.last_class, OUTCOME_WAIT);
     assert_int_equal(story.sends, SENDS + 1);
-    assert_string_equal(status_of(&world).mode, "normal");
-    world_end(&world);
+    assert_string_equal(status_of(&stage).mode, "normal");
+    stage_end(&stage);
 }
 
 /* What others got before it was told to wait says nothing. */
@@ -103,16 +103,16 @@ static void what_was_before_does_not_count(void **state)
 {
     (void)state;
     struct story story;
-    struct world world;
-    begin(&story, &world, SIFEN);
-    world_add(&world, "d", "B", NULL, "x");
-    world_run_for(&world, 10 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 1);
-    assert_in_range(world_job(&world, "A", "waits").retry_count, 0, 1); /* that one of B's, answered in the same moment */
-    int64_t spent = world_job(&world, "A", "waits").retry_count;
-    world_run_for(&world, 10 * HOUR_MS);
-    assert_int_equal(world_job(&world, "A", "waits").retry_count, spent);
-    world_end(&world);
+    struct stage stage;
+    begin(&story, &stage, SIFEN);
+    stage_add(&stage, "d", "B", NULL, "x");
+    stage_run_for(&stage, 10 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1);
+    assert_in_range(stage_job(&stage, "A", "waits").retry_count, 0, 1); /* that one of B's, answered in the same moment */
+    int64_t spent = stage_job(&stage, "A", "waits").retry_count;
+    stage_run_for(&stage, 10 * HOUR_MS);
+    assert_int_equal(stage_job(&stage, "A", "waits").retry_count, spent);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
  */
 #include "engine/errors/errors.h"
 #include "support/check.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include <stdio.h>
 
@@ -187,9 +187,9 @@ struct script {
     const char *texts[8];
 };
 
-static int64_t by_script(struct world *world, const struct send *send, struct answer *answer)
+static int64_t by_script(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    const struct script *script = world->context;
+    const struct script *script = stage->context;
     const char *text = script->texts[send->job->attempts - 1];
     if (text)
         answer->text = slice_from(text);
@@ -200,18 +200,18 @@ static int64_t by_script(struct world *world, const struct send *send, struct an
 
 static struct arena listed; /* of the last list */
 
-static struct error_report *reports_of(struct world *world, size_t *ret_count)
+static struct error_report *reports_of(struct stage *stage, size_t *ret_count)
 {
     struct error_report *reports;
     arena_release(&listed);
-    assert_int_equal(engine_errors(world->engine, SLICE(""), 100, &listed, &reports, ret_count), STATUS_OK);
+    assert_int_equal(engine_errors(stage->engine, SLICE(""), 100, &listed, &reports, ret_count), STATUS_OK);
     return reports;
 }
 
-static void check_learned(struct world *world, const char *name, size_t errors, int64_t seen, int64_t recovered, int64_t gave_up)
+static void check_learned(struct stage *stage, const char *name, size_t errors, int64_t seen, int64_t recovered, int64_t gave_up)
 {
     size_t count;
-    const struct error_report *reports = reports_of(world, &count);
+    const struct error_report *reports = reports_of(stage, &count);
     check(count == errors, "%s: %zu errors", name, count);
     if (count > 0)
         check(reports[0].learning.seen == seen && reports[0].learning.recovered == recovered &&
@@ -243,13 +243,13 @@ static void a_jobs_life_is_counted(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct script script = cases[i].script;
-        struct world world = { .destination = by_script, .context = &script };
-        world_begin(&world, cases[i].yaml, began);
-        world_add(&world, "d", "t", "one", "x");
-        world_run_for(&world, 10 * 60 * 1000);
-        check(world_job(&world, "t", "one").state == cases[i].state, "%s", cases[i].name);
-        check_learned(&world, cases[i].name, cases[i].errors, cases[i].seen, cases[i].recovered, cases[i].gave_up);
-        world_end(&world);
+        struct stage stage = { .destination = by_script, .context = &script };
+        stage_begin(&stage, cases[i].yaml, began);
+        stage_add(&stage, "d", "t", "one", "x");
+        stage_run_for(&stage, 10 * 60 * 1000);
+        check(stage_job(&stage, "t", "one").state == cases[i].state, "%s", cases[i].name);
+        check_learned(&stage, cases[i].name, cases[i].errors, cases[i].seen, cases[i].recovered, cases[i].gave_up);
+        stage_end(&stage);
     }
 }
 
@@ -257,141 +257,141 @@ static void a_jobs_life_is_counted(void **state)
 static void nothing_is_discarded_on_a_guess(void **state)
 {
     static struct script script = { { "odd 1", "odd 2", "odd 3", "odd 4" } };
-    struct world world = { .destination = by_script, .context = &script };
+    struct stage stage = { .destination = by_script, .context = &script };
     char id[16];
     (void)state;
-    world_begin(&world, TO(""), began);
+    stage_begin(&stage, TO(""), began);
     for (int i = 0; i < 70; i++) {
         snprintf(id, sizeof id, "job-%d", i);
-        world_add(&world, "d", "t", id, "x");
+        stage_add(&stage, "d", "t", id, "x");
     }
-    world_run_for(&world, 60 * 60 * 1000);
-    check_learned(&world, "70 died", 1, 280, 0, 70);
+    stage_run_for(&stage, 60 * 60 * 1000);
+    check_learned(&stage, "70 died", 1, 280, 0, 70);
     size_t count;
-    assert_int_equal(learning_class(&reports_of(&world, &count)[0].learning), OUTCOME_PERMANENT);
-    size_t before = world.send_count;
-    world_add(&world, "d", "t", "one-more", "x");
-    world_run_for(&world, 60 * 60 * 1000);
-    assert_int_equal(world.send_count - before, 4);
-    assert_int_equal(world_job(&world, "t", "one-more").last_class, OUTCOME_TRANSIENT);
-    world_end(&world);
+    assert_int_equal(learning_class(&reports_of(&stage, &count)[0].learning), OUTCOME_PERMANENT);
+    size_t before = stage.send_count;
+    stage_add(&stage, "d", "t", "one-more", "x");
+    stage_run_for(&stage, 60 * 60 * 1000);
+    assert_int_equal(stage.send_count - before, 4);
+    assert_int_equal(stage_job(&stage, "t", "one-more").last_class, OUTCOME_TRANSIENT);
+    stage_end(&stage);
 }
 
 static void counts_outlive_a_restart(void **state)
 {
     static struct script script = { { "odd 1", NULL } };
-    struct world world = { .destination = by_script, .context = &script };
+    struct stage stage = { .destination = by_script, .context = &script };
     (void)state;
-    world_begin(&world, TO(""), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 30 * 1000);
-    check_learned(&world, "before", 1, 1, 0, 0);
-    world_crash(&world); /* the job waits, and its failure is known again from what is stored of it */
-    check_learned(&world, "after a crash", 1, 1, 0, 0);
-    world_run_for(&world, 10 * 60 * 1000);
-    check_learned(&world, "delivered", 1, 1, 1, 0);
-    world_crash(&world);
-    check_learned(&world, "after another", 1, 1, 1, 0);
-    world_end(&world);
+    stage_begin(&stage, TO(""), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 30 * 1000);
+    check_learned(&stage, "before", 1, 1, 0, 0);
+    stage_crash(&stage); /* the job waits, and its failure is known again from what is stored of it */
+    check_learned(&stage, "after a crash", 1, 1, 0, 0);
+    stage_run_for(&stage, 10 * 60 * 1000);
+    check_learned(&stage, "delivered", 1, 1, 1, 0);
+    stage_crash(&stage);
+    check_learned(&stage, "after another", 1, 1, 1, 0);
+    stage_end(&stage);
 }
 
 static void a_stop_loses_nothing_a_crash_the_last_seconds(void **state)
 {
     static struct script script = { { "odd 1", "odd 2", "odd 3", "odd 4" } };
-    struct world world = { .destination = by_script, .context = &script };
+    struct stage stage = { .destination = by_script, .context = &script };
     (void)state;
-    world_begin(&world, TO(""), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 10 * 1000);
-    check_learned(&world, "kept", 1, 1, 0, 0);
-    world_add(&world, "d", "t", "two", "x");
-    world_run_for(&world, 100);
-    world_add(&world, "d", "t", "three", "x");
-    world_run_for(&world, 100);
-    check_learned(&world, "in memory", 1, 3, 0, 0);
-    engine_stop(world.engine);
-    world_settle(&world);
-    assert_int_equal(engine_under_way(world.engine), 0);
-    world_crash(&world);
-    check_learned(&world, "after a stop", 1, 3, 0, 0);
-    world_run_for(&world, 200);
-    world_add(&world, "d", "t", "four", "x");
-    world_run_for(&world, 100);
-    world_add(&world, "d", "t", "five", "x");
-    world_run_for(&world, 100);
-    check_learned(&world, "in memory again", 1, 5, 0, 0);
-    world_crash(&world);
-    check_learned(&world, "after a crash", 1, 4, 0, 0); /* the first after the start was written at once */
-    world_end(&world);
+    stage_begin(&stage, TO(""), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 10 * 1000);
+    check_learned(&stage, "kept", 1, 1, 0, 0);
+    stage_add(&stage, "d", "t", "two", "x");
+    stage_run_for(&stage, 100);
+    stage_add(&stage, "d", "t", "three", "x");
+    stage_run_for(&stage, 100);
+    check_learned(&stage, "in memory", 1, 3, 0, 0);
+    engine_stop(stage.engine);
+    stage_settle(&stage);
+    assert_int_equal(engine_under_way(stage.engine), 0);
+    stage_crash(&stage);
+    check_learned(&stage, "after a stop", 1, 3, 0, 0);
+    stage_run_for(&stage, 200);
+    stage_add(&stage, "d", "t", "four", "x");
+    stage_run_for(&stage, 100);
+    stage_add(&stage, "d", "t", "five", "x");
+    stage_run_for(&stage, 100);
+    check_learned(&stage, "in memory again", 1, 5, 0, 0);
+    stage_crash(&stage);
+    check_learned(&stage, "after a crash", 1, 4, 0, 0); /* the first after the start was written at once */
+    stage_end(&stage);
 }
 
 static void a_store_that_fails_does_not_hold_up_the_stop(void **state)
 {
     static struct script script = { { "odd 1", "odd 2", "odd 3", "odd 4" } };
-    struct world world = { .destination = by_script, .context = &script };
+    struct stage stage = { .destination = by_script, .context = &script };
     (void)state;
-    world_begin(&world, TO(""), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 10 * 1000);
-    world_add(&world, "d", "t", "two", "x");
-    world_run_for(&world, 100);
-    world.fail_applies = true;
-    world_run_for(&world, 20 * 1000); /* tried again and again */
-    check_learned(&world, "still there", 1, 2, 0, 0);
-    world.fail_applies = false;
-    world_run_for(&world, 20 * 1000);
-    world_crash(&world);
-    check_learned(&world, "written when it could be", 1, 2, 0, 0);
-    world_end(&world);
+    stage_begin(&stage, TO(""), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 10 * 1000);
+    stage_add(&stage, "d", "t", "two", "x");
+    stage_run_for(&stage, 100);
+    stage.fail_applies = true;
+    stage_run_for(&stage, 20 * 1000); /* tried again and again */
+    check_learned(&stage, "still there", 1, 2, 0, 0);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 20 * 1000);
+    stage_crash(&stage);
+    check_learned(&stage, "written when it could be", 1, 2, 0, 0);
+    stage_end(&stage);
 }
 
 static void a_rule_that_was_added_is_told(void **state)
 {
     static struct script script = { { "bucket 7 is odd today", NULL } };
-    struct world world = { .destination = by_script, .context = &script };
+    struct stage stage = { .destination = by_script, .context = &script };
     struct error error;
     size_t count;
     struct config *config;
     struct buffer problems;
     (void)state;
-    world_begin(&world, TO(""), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 10 * 1000);
-    assert_int_equal(reports_of(&world, &count)[0].known_as, OUTCOME_NONE);
+    stage_begin(&stage, TO(""), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 10 * 1000);
+    assert_int_equal(reports_of(&stage, &count)[0].known_as, OUTCOME_NONE);
     buffer_init(&problems, 4096);
     assert_int_equal(config_parse(SLICE(TO(", wait: ['/bucket .*? is odd/']")), "x", &config, &problems), STATUS_OK);
-    assert_int_equal(engine_reload(world.engine, config, &error), STATUS_OK);
-    const struct error_report *reports = reports_of(&world, &count);
+    assert_int_equal(engine_reload(stage.engine, config, &error), STATUS_OK);
+    const struct error_report *reports = reports_of(&stage, &count);
     assert_int_equal(reports[0].known_as, OUTCOME_WAIT);
     assert_true(slice_equal(reports[0].rule, SLICE("/bucket .*? is odd/")));
     config_unref(config);
     buffer_release(&problems);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void what_is_forgotten_stays_forgotten(void **state)
 {
     static struct script script = { { "odd 1", NULL } };
-    struct world world = { .destination = by_script, .context = &script };
+    struct stage stage = { .destination = by_script, .context = &script };
     size_t count;
     (void)state;
-    world_begin(&world, TO(""), began);
-    world_add(&world, "d", "t", "one", "x");
-    world_run_for(&world, 10 * 1000);
-    struct fingerprint fingerprint = reports_of(&world, &count)[0].fingerprint;
-    assert_int_equal(engine_forget_error(world.engine, SLICE("other"), slice_from(fingerprint.text)), 0);
-    assert_int_equal(engine_forget_error(world.engine, SLICE("d"), slice_from(fingerprint.text)), 1);
-    world_run_for(&world, 10 * 60 * 1000);
-    check_learned(&world, "a delivery brings nothing back", 0, 0, 0, 0);
-    world_crash(&world);
-    check_learned(&world, "nor does a restart", 0, 0, 0, 0);
-    world_end(&world);
+    stage_begin(&stage, TO(""), began);
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 10 * 1000);
+    struct fingerprint fingerprint = reports_of(&stage, &count)[0].fingerprint;
+    assert_int_equal(engine_forget_error(stage.engine, SLICE("other"), slice_from(fingerprint.text)), 0);
+    assert_int_equal(engine_forget_error(stage.engine, SLICE("d"), slice_from(fingerprint.text)), 1);
+    stage_run_for(&stage, 10 * 60 * 1000);
+    check_learned(&stage, "a delivery brings nothing back", 0, 0, 0, 0);
+    stage_crash(&stage);
+    check_learned(&stage, "nor does a restart", 0, 0, 0, 0);
+    stage_end(&stage);
 }
 
 /* More than one page of them. */
 static void all_pages_are_read(void **state)
 {
-    struct world world = { .destination = by_script };
+    struct stage stage = { .destination = by_script };
     struct arena memory = { 0 };
     struct error error;
     static struct store_op ops[STORE_PAGE_MAX + 7];
@@ -399,7 +399,7 @@ static void all_pages_are_read(void **state)
     size_t count;
     struct error_report *reports;
     (void)state;
-    world_begin(&world, TO(""), began);
+    stage_begin(&stage, TO(""), began);
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
         snprintf(name, sizeof name, "d%zu/%016zx", i % 2, i);
         ops[i].kind = OP_SAVE;
@@ -409,12 +409,12 @@ static void all_pages_are_read(void **state)
                            "\"first_at\":\"2025-01-12T10:40:00.000Z\",\"last_at\":\"2025-01-12T10:40:00.000Z\"}"),
         };
     }
-    assert_int_equal(world.store->ops->apply(world.store, began, ops, COUNT_OF(ops), &memory, &error), STATUS_OK);
-    world_crash(&world);
-    assert_int_equal(engine_errors(world.engine, SLICE(""), SIZE_MAX, &memory, &reports, &count), STATUS_OK);
+    assert_int_equal(stage.store->ops->apply(stage.store, began, ops, COUNT_OF(ops), &memory, &error), STATUS_OK);
+    stage_crash(&stage);
+    assert_int_equal(engine_errors(stage.engine, SLICE(""), SIZE_MAX, &memory, &reports, &count), STATUS_OK);
     assert_int_equal(count, COUNT_OF(ops));
     arena_release(&memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static int forget_listed(void **state)

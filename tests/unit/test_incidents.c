@@ -4,7 +4,7 @@
 #include "engine/incidents/incidents.h"
 #include "support/check.h"
 #include "support/configs.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include <stdio.h>
 
@@ -25,13 +25,13 @@ struct read {
     size_t count;
 };
 
-static struct read read_records(struct world *world)
+static struct read read_records(struct stage *stage)
 {
     struct read read = { .count = 0 };
     struct saved *saved;
     struct error error;
     read.memory = (struct arena){ 0 };
-    assert_int_equal(world->reader->ops->reader_saved_list(world->reader, SPACE_INCIDENT, SLICE(""), RECORDS_MAX, &read.memory,
+    assert_int_equal(stage->reader->ops->reader_saved_list(stage->reader, SPACE_INCIDENT, SLICE(""), RECORDS_MAX, &read.memory,
                                                           &saved, &read.count, &error),
                      STATUS_OK);
     for (size_t i = 0; i < read.count; i++) {
@@ -47,11 +47,11 @@ struct bad_times {
     int64_t failed;
 };
 
-static int64_t is_away_at_times(struct world *world, const struct send *send, struct answer *answer)
+static int64_t is_away_at_times(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct bad_times *outage = world->context;
+    struct bad_times *outage = stage->context;
     (void)send;
-    if (world->now >= outage->from && world->now < outage->until) {
+    if (stage->now >= outage->from && stage->now < outage->until) {
         outage->failed++;
         answer->code = SLICE("http:503");
         answer->text = SLICE("HTTP 503: away");
@@ -61,10 +61,10 @@ static int64_t is_away_at_times(struct world *world, const struct send *send, st
     return 20;
 }
 
-static void add_jobs(struct world *world, int count)
+static void add_jobs(struct stage *stage, int count)
 {
     for (int i = 0; i < count; i++)
-        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
+        stage_add(stage, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
 }
 
 static void check_changes(const struct incident_record *record, const char *expected)
@@ -78,9 +78,9 @@ static void check_changes(const struct incident_record *record, const char *expe
     assert_string_equal(seen, expected);
 }
 
-static bool is_held(struct world *world)
+static bool is_held(struct stage *stage)
 {
-    return strcmp(engine_destination(world->engine, SLICE("d")).mode, "contingency") == 0;
+    return strcmp(engine_destination(stage->engine, SLICE("d")).mode, "contingency") == 0;
 }
 
 /* 100 jobs were there, and the outage is over. */
@@ -110,17 +110,17 @@ static void check_restored(const struct incident_record *record, const struct ba
 static void an_outage_has_exact_figures(void **state)
 {
     struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
-    struct world world = { .destination = is_away_at_times, .context = &outage };
+    struct stage stage = { .destination = is_away_at_times, .context = &outage };
     (void)state;
-    world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);
-    add_jobs(&world, 100);
-    while (!is_held(&world))
-        assert_true(world_step(&world) || world.now++ < began + 1000);
-    instant entered_at = world.now;
+    stage_begin(&stage, TO(QUICK_RETRY BREAKER BACK), began);
+    add_jobs(&stage, 100);
+    while (!is_held(&stage))
+        assert_true(stage_step(&stage) || stage.now++ < began + 1000);
+    instant entered_at = stage.now;
     int64_t in_vain = outage.failed; /* each cost a job a try; the rest are looks */
-    world_run_for(&world, 5 * 1000);
+    stage_run_for(&stage, 5 * 1000);
     assert_int_equal(outage.failed, in_vain);
-    struct read read = read_records(&world);
+    struct read read = read_records(&stage);
     char id[INCIDENT_ID_BYTES];
     const struct incident_record *record = &read.records[0];
     const struct incident *incident = &record->incident;
@@ -136,8 +136,8 @@ static void an_outage_has_exact_figures(void **state)
     assert_false(record->last.known);
     arena_release(&read.memory);
 
-    world_run_until(&world, outage.until - 1);
-    read = read_records(&world);
+    stage_run_until(&stage, outage.until - 1);
+    read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_int_equal(incident->probes, 11); /* one each five minutes */
     assert_int_equal(outage.failed, in_vain + 11);
@@ -146,37 +146,37 @@ static void an_outage_has_exact_figures(void **state)
     assert_int_equal(incident->held_max, 100); /* those that had been sent were due again in between */
     arena_release(&read.memory);
 
-    world_run_for(&world, 60 * MINUTE_MS);
-    read = read_records(&world);
+    stage_run_for(&stage, 60 * MINUTE_MS);
+    read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_string_equal(read.ids[0], id);
     assert_int_equal(incident->entered_at, entered_at);
     check_restored(record, &outage);
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Two restarts: held, and on the way back. What was counted before them is not lost, nor counted twice. */
 static void a_restart_goes_on_with_the_same_incident(void **state)
 {
     struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
-    struct world world = { .destination = is_away_at_times, .context = &outage };
+    struct stage stage = { .destination = is_away_at_times, .context = &outage };
     (void)state;
-    world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);
-    add_jobs(&world, 100);
-    world_run_for(&world, 5 * 1000);
+    stage_begin(&stage, TO(QUICK_RETRY BREAKER BACK), began);
+    add_jobs(&stage, 100);
+    stage_run_for(&stage, 5 * 1000);
     int64_t in_vain = outage.failed;
-    world_run_for(&world, 32 * MINUTE_MS);
-    world_crash(&world);
-    add_jobs(&world, 50);
-    world_run_until(&world, outage.until + 3 * MINUTE_MS); /* the looks have not waited for the restart */
-    struct read read = read_records(&world);
+    stage_run_for(&stage, 32 * MINUTE_MS);
+    stage_crash(&stage);
+    add_jobs(&stage, 50);
+    stage_run_until(&stage, outage.until + 3 * MINUTE_MS); /* the looks have not waited for the restart */
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_int_equal(read.records[0].mode, MODE_RECOVERING);
     arena_release(&read.memory);
-    world_crash(&world);
-    world_run_for(&world, 60 * MINUTE_MS);
-    read = read_records(&world);
+    stage_crash(&stage);
+    stage_run_for(&stage, 60 * MINUTE_MS);
+    read = read_records(&stage);
     const struct incident_record *record = &read.records[0];
     assert_int_equal(read.count, 1);
     assert_int_equal(record->mode, MODE_NORMAL);
@@ -191,7 +191,7 @@ static void a_restart_goes_on_with_the_same_incident(void **state)
     assert_int_equal(record->incident.curve[0].level, 0);
     assert_int_equal(record->incident.curve[record->incident.curve_count - 1].level, 10);
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* It seems to be back, fails again, and only then stays. */
@@ -199,10 +199,10 @@ struct relapse {
     size_t answers_good;
 };
 
-static int64_t relapses_once(struct world *world, const struct send *send, struct answer *answer)
+static int64_t relapses_once(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct relapse *relapse = world->context;
-    bool away = world->now < began + 60 * MINUTE_MS;
+    struct relapse *relapse = stage->context;
+    bool away = stage->now < began + 60 * MINUTE_MS;
     (void)send;
     if (away && relapse->answers_good > 0) {
         relapse->answers_good--;
@@ -217,14 +217,14 @@ static int64_t relapses_once(struct world *world, const struct send *send, struc
 static void a_relapse_is_part_of_it_and_the_next_outage_is_not(void **state)
 {
     struct relapse relapse = { 0 };
-    struct world world = { .destination = relapses_once, .context = &relapse };
+    struct stage stage = { .destination = relapses_once, .context = &relapse };
     (void)state;
-    world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);
-    add_jobs(&world, 100);
-    world_run_for(&world, 12 * MINUTE_MS);
+    stage_begin(&stage, TO(QUICK_RETRY BREAKER BACK), began);
+    add_jobs(&stage, 100);
+    stage_run_for(&stage, 12 * MINUTE_MS);
     relapse.answers_good = 1; /* the look */
-    world_run_for(&world, 60 * MINUTE_MS);
-    struct read read = read_records(&world);
+    stage_run_for(&stage, 60 * MINUTE_MS);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_int_equal(read.records[0].mode, MODE_NORMAL);
     assert_int_equal(read.records[0].incident.relapses, 1);
@@ -232,9 +232,9 @@ static void a_relapse_is_part_of_it_and_the_next_outage_is_not(void **state)
     check_changes(&read.records[0], "contingency:breaker recovering:checked contingency:relapse recovering:checked normal:stable");
     arena_release(&read.memory);
 
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called: down until noon"), NULL), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
-    read = read_records(&world);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called: down until noon"), NULL), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
+    read = read_records(&stage);
     assert_int_equal(read.count, 2);
     assert_true(strcmp(read.ids[0], read.ids[1]) > 0); /* the newest is the first */
     assert_int_equal(read.records[0].mode, MODE_CONTINGENCY);
@@ -243,92 +243,92 @@ static void a_relapse_is_part_of_it_and_the_next_outage_is_not(void **state)
     assert_int_equal(read.records[1].mode, MODE_NORMAL);
     assert_int_equal(read.records[1].last.completed, 100);
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* The try that was to be the last one is given back, and so are the looks that failed. */
 static void a_try_that_is_given_back_counts_as_not_spent(void **state)
 {
     struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
-    struct world world = { .destination = is_away_at_times, .context = &outage };
+    struct stage stage = { .destination = is_away_at_times, .context = &outage };
     (void)state;
-    world_begin(&world, TO(QUICK_RETRY BACK), began);
-    add_jobs(&world, 1);
-    world_run_for(&world, 120 * MINUTE_MS);
-    struct read read = read_records(&world);
+    stage_begin(&stage, TO(QUICK_RETRY BACK), began);
+    add_jobs(&stage, 1);
+    stage_run_for(&stage, 120 * MINUTE_MS);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_int_equal(read.records[0].incident.cause, CAUSE_EXHAUSTED);
     assert_int_equal(read.records[0].incident.signs[CRITERION_SERVICE], outage.failed);
     assert_int_equal(read.records[0].incident.unspent, outage.failed - 3); /* three retries were spent */
     assert_int_equal(read.records[0].last.completed, 1);
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Nobody's tries are spent at the second address either. */
 static void failures_of_the_second_address_are_not_spent(void **state)
 {
     struct bad_times outage = { .from = began, .until = began + HOUR_MS };
-    struct world world = { .destination = is_away_at_times, .context = &outage };
+    struct stage stage = { .destination = is_away_at_times, .context = &outage };
     struct error error;
     (void)state;
-    world_begin(&world,
+    stage_begin(&stage,
                 "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 2, "
                 "breaker: { min_calls: 10 }, fallback: { url: 'http://127.0.0.1:2/' } } }\n", began);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    add_jobs(&world, 2);
-    world_run_for(&world, 1000);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add_jobs(&stage, 2);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
     assert_true(outage.failed >= 2);
     int64_t failed = outage.failed;
-    world_settle(&world);
-    struct read read = read_records(&world);
+    stage_settle(&stage);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_int_equal(read.records[0].incident.unspent, failed);
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void an_operator_says_why(void **state)
 {
     struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
-    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct stage stage = { .destination = is_away_at_times, .context = &never };
     (void)state;
-    world_begin(&world, TO(BACK), began);
-    world_run_for(&world, 1000);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), NULL), STATUS_OK);
-    world_run_for(&world, 1000);
-    add_jobs(&world, 7);
-    world_crash(&world);
-    world_run_for(&world, 2 * MINUTE_MS);
-    struct read read = read_records(&world);
+    stage_begin(&stage, TO(BACK), began);
+    stage_run_for(&stage, 1000);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), NULL), STATUS_OK);
+    stage_run_for(&stage, 1000);
+    add_jobs(&stage, 7);
+    stage_crash(&stage);
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_true(slice_equal(read.records[0].reason, SLICE("they called")));
     assert_int_equal(read.records[0].held_first, 0);
     assert_int_equal(read.records[0].held, 7);
     arena_release(&read.memory);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
-    world_run_for(&world, 20 * MINUTE_MS);
-    read = read_records(&world);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), NULL), STATUS_OK);
+    stage_run_for(&stage, 20 * MINUTE_MS);
+    read = read_records(&stage);
     check_changes(&read.records[0], "contingency:operator recovering:operator normal:stable");
     assert_true(slice_equal(read.records[0].reason, SLICE("they called"))); /* also when it is over */
     assert_int_equal(read.records[0].incident.first_sign_at, read.records[0].incident.entered_at);
     assert_int_equal(read.records[0].last.completed, 7);
     assert_int_equal(read.records[0].incident.held_max, 7);
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void a_maintenance_window_is_an_incident(void **state)
 {
     struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
-    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct stage stage = { .destination = is_away_at_times, .context = &never };
     (void)state;
-    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:00'] }"), began);
-    world_run_until(&world, began + 21 * MINUTE_MS);
-    add_jobs(&world, 50);
-    world_run_for(&world, 100 * MINUTE_MS);
-    struct read read = read_records(&world);
+    stage_begin(&stage, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:00'] }"), began);
+    stage_run_until(&stage, began + 21 * MINUTE_MS);
+    add_jobs(&stage, 50);
+    stage_run_for(&stage, 100 * MINUTE_MS);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_int_equal(read.records[0].incident.entered_at, began + 20 * MINUTE_MS);
     assert_int_equal(read.records[0].incident.cause, CAUSE_MAINTENANCE);
@@ -336,15 +336,15 @@ static void a_maintenance_window_is_an_incident(void **state)
     assert_int_equal(read.records[0].incident.held_max, 50);
     check_changes(&read.records[0], "contingency:maintenance recovering:checked normal:stable");
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
-static int64_t is_unwell(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t is_unwell(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
-    const struct bad_times *outage = world->context;
+    const struct bad_times *outage = stage->context;
     (void)probe;
     *answer = (struct health_answer){ .connected = true, .status = 200, .body = SLICE("{\"status\":\"UP\"}") };
-    if (world->now >= outage->from && world->now < outage->until)
+    if (stage->now >= outage->from && stage->now < outage->until)
         answer->status = 503;
     return 10;
 }
@@ -352,54 +352,54 @@ static int64_t is_unwell(struct world *world, const struct probe *probe, struct 
 static void failed_checks_are_counted(void **state)
 {
     struct bad_times outage = { .from = began + 5 * MINUTE_MS, .until = began + 15 * MINUTE_MS };
-    struct world world = { .destination = is_away_at_times, .health = is_unwell, .context = &outage };
+    struct stage stage = { .destination = is_away_at_times, .health = is_unwell, .context = &outage };
     (void)state;
-    world_begin(&world, TO(BACK ", health: { url: 'http://127.0.0.1:1/h', every: 30s, failures: 3, kind: json }"), began);
-    world_run_for(&world, 60 * MINUTE_MS);
-    struct read read = read_records(&world);
+    stage_begin(&stage, TO(BACK ", health: { url: 'http://127.0.0.1:1/h', every: 30s, failures: 3, kind: json }"), began);
+    stage_run_for(&stage, 60 * MINUTE_MS);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_int_equal(read.records[0].incident.cause, CAUSE_HEALTH);
     assert_int_equal(read.records[0].incident.checks_failed, 20); /* ten minutes, two a minute */
     assert_int_equal(read.records[0].incident.entered_at - read.records[0].incident.first_sign_at, MINUTE_MS);
     assert_true(slice_equal(read.records[0].health_reason, SLICE("refused")));
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* The store refuses for a while: nothing is lost, and the end of one is not written over by the next. */
 static void a_store_that_refuses_gets_it_later(void **state)
 {
     struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
-    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct stage stage = { .destination = is_away_at_times, .context = &never };
     (void)state;
-    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1s, check: 5m }"), began);
-    world_run_for(&world, 1000);
-    world.fail_applies = true;
+    stage_begin(&stage, TO(", contingency: { ramp: [5], stable: 1s, check: 5m }"), began);
+    stage_run_for(&stage, 1000);
+    stage.fail_applies = true;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("drill"), NULL), STATUS_OK);
-        world_run_for(&world, 5 * 1000);
-        assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
-        world_run_for(&world, 10 * 1000);
+        assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("drill"), NULL), STATUS_OK);
+        stage_run_for(&stage, 5 * 1000);
+        assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), NULL), STATUS_OK);
+        stage_run_for(&stage, 10 * 1000);
     }
-    struct read read = read_records(&world);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 0);
     arena_release(&read.memory);
-    world.fail_applies = false;
-    world_run_for(&world, 10 * 1000);
-    read = read_records(&world);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 10 * 1000);
+    read = read_records(&stage);
     assert_int_equal(read.count, 2);
     for (size_t i = 0; i < 2; i++) {
         check_changes(&read.records[i], "contingency:operator recovering:operator normal:stable");
         assert_int_equal(read.records[i].mode, MODE_NORMAL);
     }
     arena_release(&read.memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* How many times a record was written. */
-static void count_writes(struct world *world, const struct store_op *ops, size_t count)
+static void count_writes(struct stage *stage, const struct store_op *ops, size_t count)
 {
-    size_t *writes = world->context;
+    size_t *writes = stage->context;
     for (size_t i = 0; i < count; i++)
         *writes += ops[i].kind == OP_SAVE && slice_equal(ops[i].save.space, SPACE_INCIDENT);
 }
@@ -407,80 +407,80 @@ static void count_writes(struct world *world, const struct store_op *ops, size_t
 static void it_is_written_when_something_changed_and_not_else(void **state)
 {
     size_t writes = 0;
-    struct world world = { .context = &writes }; /* nothing is sent */
+    struct stage stage = { .context = &writes }; /* nothing is sent */
     (void)state;
-    world_begin(&world, TO(BACK), began);
-    world.applied = count_writes;
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
-    world_run_for(&world, 60 * MINUTE_MS);
+    stage_begin(&stage, TO(BACK), began);
+    stage.applied = count_writes;
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_run_for(&stage, 60 * MINUTE_MS);
     assert_int_equal(writes, 1);
     for (int i = 0; i < 180; i++) { /* one job each second */
-        add_jobs(&world, 1);
-        world_run_for(&world, 1000);
+        add_jobs(&stage, 1);
+        stage_run_for(&stage, 1000);
     }
     assert_in_range(writes, 1 + 3 + 5, 1 + 4 + 8); /* each minute, and each time that twice as many are held */
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Who looks right after it began sees what is held. */
 static void what_is_held_is_written_while_it_grows(void **state)
 {
-    struct world world = { .destination = is_away_at_times, .context = &(struct bad_times){ 0 } };
+    struct stage stage = { .destination = is_away_at_times, .context = &(struct bad_times){ 0 } };
     struct error error;
     size_t writes = 0;
     (void)state;
-    world_begin(&world, TO(""), began);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    world_run_for(&world, 1000);
-    world.context = &writes;
-    world.applied = count_writes;
+    stage_begin(&stage, TO(""), began);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    stage_run_for(&stage, 1000);
+    stage.context = &writes;
+    stage.applied = count_writes;
     for (int jobs = 1; jobs <= 64; jobs++) {
-        add_jobs(&world, 1);
-        world_run_for(&world, 100);
-        struct read read = read_records(&world);
+        add_jobs(&stage, 1);
+        stage_run_for(&stage, 100);
+        struct read read = read_records(&stage);
         assert_true(2 * read.records[0].incident.held_max > jobs);
         arena_release(&read.memory);
     }
     assert_true(writes <= 8);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 static void old_ones_are_deleted_with_their_lessons(void **state)
 {
     struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
-    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct stage stage = { .destination = is_away_at_times, .context = &never };
     struct store_op lesson = { .kind = OP_SAVE };
     struct arena memory = { 0 };
     struct error error;
     struct saved *saved;
     size_t count;
     (void)state;
-    world_begin(&world, "retention: { audit: 2d }\n" TO(", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("first"), NULL), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
-    world_run_for(&world, INT64_C(24) * HOUR_MS);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("second"), NULL), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
-    struct read read = read_records(&world);
+    stage_begin(&stage, "retention: { audit: 2d }\n" TO(", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("first"), NULL), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), NULL), STATUS_OK);
+    stage_run_for(&stage, INT64_C(24) * HOUR_MS);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("second"), NULL), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
+    struct read read = read_records(&stage);
     assert_int_equal(read.count, 2);
     lesson.save = (struct op_save){ SPACE_INCIDENT_LESSONS, slice_from(read.ids[1]), SLICE("{}") };
-    assert_int_equal(world.store->ops->apply(world.store, world.now, &lesson, 1, &memory, &error), STATUS_OK);
+    assert_int_equal(stage.store->ops->apply(stage.store, stage.now, &lesson, 1, &memory, &error), STATUS_OK);
     arena_release(&read.memory);
-    world_run_for(&world, INT64_C(26) * HOUR_MS);
-    read = read_records(&world);
+    stage_run_for(&stage, INT64_C(26) * HOUR_MS);
+    read = read_records(&stage);
     assert_int_equal(read.count, 1);
     assert_true(slice_equal(read.records[0].reason, SLICE("second")));
     arena_release(&read.memory);
-    assert_int_equal(world.reader->ops->reader_saved_list(world.reader, SPACE_INCIDENT_LESSONS, SLICE(""), 10, &memory, &saved,
+    assert_int_equal(stage.reader->ops->reader_saved_list(stage.reader, SPACE_INCIDENT_LESSONS, SLICE(""), 10, &memory, &saved,
                                                          &count, &error), STATUS_OK);
     assert_int_equal(count, 0);
-    world_run_for(&world, INT64_C(72) * HOUR_MS); /* that it lasts keeps it */
-    read = read_records(&world);
+    stage_run_for(&stage, INT64_C(72) * HOUR_MS); /* that it lasts keeps it */
+    read = read_records(&stage);
     assert_int_equal(read.count, 1);
     arena_release(&read.memory);
     arena_release(&memory);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* ---- the record itself ---- */
@@ -557,22 +557,22 @@ static void a_removed_destination_has_none(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
-        struct world world = { .destination = is_away_at_times, .context = &outage };
+        struct stage stage = { .destination = is_away_at_times, .context = &outage };
         struct error error;
-        world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);
-        add_jobs(&world, cases[i].jobs ? 50 : 0);
+        stage_begin(&stage, TO(QUICK_RETRY BREAKER BACK), began);
+        add_jobs(&stage, cases[i].jobs ? 50 : 0);
         if (cases[i].operator)
-            assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("so"), &error), STATUS_OK);
-        world_run_for(&world, 10 * MINUTE_MS);
-        check(is_held(&world), "%s: not held", cases[i].name);
-        struct config *with = world.config;
-        world.config = config_from(SLICE("destinations: { other: { url: 'https://a.example/' } }\n"), "test.yaml");
+            assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("so"), &error), STATUS_OK);
+        stage_run_for(&stage, 10 * MINUTE_MS);
+        check(is_held(&stage), "%s: not held", cases[i].name);
+        struct config *with = stage.config;
+        stage.config = config_from(SLICE("destinations: { other: { url: 'https://a.example/' } }\n"), "test.yaml");
         if (cases[i].restart)
-            world_restart(&world);
+            stage_restart(&stage);
         else
-            assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
-        world_run_for(&world, MINUTE_MS);
-        struct read read = read_records(&world);
+            assert_int_equal(engine_reload(stage.engine, stage.config, &error), STATUS_OK);
+        stage_run_for(&stage, MINUTE_MS);
+        struct read read = read_records(&stage);
         assert_int_equal(read.count, 1);
         const struct incident_record *record = &read.records[0];
         check(record->mode == MODE_NORMAL && record->incident.restored_at != INSTANT_NONE, "%s: open", cases[i].name);
@@ -580,15 +580,15 @@ static void a_removed_destination_has_none(void **state)
               cause_name(record->changes[record->change_count - 1].cause));
         arena_release(&read.memory);
 
-        outage.until = world.now; /* it comes back, and is well */
-        assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
-        world_run_for(&world, 20 * MINUTE_MS);
-        assert_int_equal(world_counts(&world, "d").completed, cases[i].jobs ? 50 : 0);
-        read = read_records(&world);
+        outage.until = stage.now; /* it comes back, and is well */
+        assert_int_equal(engine_reload(stage.engine, with, &error), STATUS_OK);
+        stage_run_for(&stage, 20 * MINUTE_MS);
+        assert_int_equal(stage_counts(&stage, "d").completed, cases[i].jobs ? 50 : 0);
+        read = read_records(&stage);
         assert_int_equal(read.count, 1);
         arena_release(&read.memory);
         config_unref(with);
-        world_end(&world);
+        stage_end(&stage);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "engine/loop.h"
 #include "support/check.h"
 #include "support/store_faulty.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include "base/log.h"
 
@@ -15,19 +15,19 @@ static const instant began = INT64_C(1736678400000);
 
 #define TO(more) "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 50" more " } }\n"
 
-static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+static int64_t delivers(struct stage *stage, const struct send *send, struct answer *answer)
 {
     (void)send;
-    if (world->context)
-        ++*(int64_t *)world->context;
+    if (stage->context)
+        ++*(int64_t *)stage->context;
     answer->outcome = OUTCOME_DELIVERED;
     return 5;
 }
 
 /* Fails the first time. */
-static int64_t fails_once(struct world *world, const struct send *send, struct answer *answer)
+static int64_t fails_once(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     if (send->job->attempts > 1) {
         answer->outcome = OUTCOME_DELIVERED;
     } else {
@@ -37,46 +37,46 @@ static int64_t fails_once(struct world *world, const struct send *send, struct a
     return 5;
 }
 
-static void add_tenants(struct world *world, int from, int count)
+static void add_tenants(struct stage *stage, int from, int count)
 {
     char tenant[32];
     for (int i = 0; i < count; i++) {
         snprintf(tenant, sizeof tenant, "t%d", from + i);
-        world_add(world, "d", tenant, NULL, "x");
+        stage_add(stage, "d", tenant, NULL, "x");
     }
 }
 
 /* The busiest tenants are counted singly, and so are known for good; all others are not. */
-static void add_busy(struct world *world)
+static void add_busy(struct stage *stage)
 {
     char tenant[32];
     for (int i = 0; i < MEASURED_TENANTS_MAX; i++) {
         snprintf(tenant, sizeof tenant, "busy%d", i);
         for (int n = 0; n < 40; n++)
-            world_add(world, "d", tenant, NULL, "x");
+            stage_add(stage, "d", tenant, NULL, "x");
     }
-    world_run_for(world, MINUTE_MS);
+    stage_run_for(stage, MINUTE_MS);
 }
 
 /* How many are known but those. */
-static size_t known(const struct world *world)
+static size_t known(const struct stage *stage)
 {
     size_t count = 0;
     size_t cursor = 0;
-    for (struct map_entry *entry; (entry = map_next(&world->engine->lanes.by_id, &cursor));)
+    for (struct map_entry *entry; (entry = map_next(&stage->engine->lanes.by_id, &cursor));)
         count += ((const struct lane_state *)entry->value)->tenant[0] == 't';
     return count;
 }
 
 /* By the store's number of it. */
-static int64_t lane_id(const struct world *world, const char *tenant)
+static int64_t lane_id(const struct stage *stage, const char *tenant)
 {
     struct arena memory = { 0 };
     struct lane *lanes;
     struct error error;
     size_t count;
     int64_t id = 0;
-    struct store_reader *reader = world->engine->reader;
+    struct store_reader *reader = stage->engine->reader;
     assert_int_equal(reader->ops->reader_lanes(reader, 0, 1000, &memory, &lanes, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++)
         if (slice_equal(lanes[i].tenant, slice_from(tenant)))
@@ -90,90 +90,90 @@ static void tenants_come_and_go(void **state)
     (void)state;
     enum { TENANTS = 100000, WAVE = 2000 };
     int64_t sent = 0;
-    struct world world = { .destination = delivers, .context = &sent };
+    struct stage stage = { .destination = delivers, .context = &sent };
     size_t most = 0;
-    world_begin(&world, TO(""), began);
+    stage_begin(&stage, TO(""), began);
     for (int i = 0; i < TENANTS; i += WAVE) {
-        add_tenants(&world, i, WAVE);
-        world_run_for(&world, MINUTE_MS);
-        most = world.engine->lanes.by_id.count > most ? world.engine->lanes.by_id.count : most;
+        add_tenants(&stage, i, WAVE);
+        stage_run_for(&stage, MINUTE_MS);
+        most = stage.engine->lanes.by_id.count > most ? stage.engine->lanes.by_id.count : most;
     }
     check(most <= 20 * WAVE, "%zu lanes at most", most); /* of the last quarter of an hour, and some that are not looked at yet */
-    world_run_for(&world, 20 * MINUTE_MS);
-    assert_in_range(world.engine->lanes.by_id.count, 0, MEASURED_TENANTS_MAX);
-    assert_int_equal(dest_find(world.engine, SLICE("d"))->queue.lanes, world.engine->lanes.by_id.count);
+    stage_run_for(&stage, 20 * MINUTE_MS);
+    assert_in_range(stage.engine->lanes.by_id.count, 0, MEASURED_TENANTS_MAX);
+    assert_int_equal(dest_find(stage.engine, SLICE("d"))->queue.lanes, stage.engine->lanes.by_id.count);
     assert_int_equal(sent, TENANTS);
 
-    add_tenants(&world, 500, 1000); /* some of them again */
-    world_run_for(&world, MINUTE_MS);
-    assert_in_range(world.engine->lanes.by_id.count, 1000, 1000 + MEASURED_TENANTS_MAX);
+    add_tenants(&stage, 500, 1000); /* some of them again */
+    stage_run_for(&stage, MINUTE_MS);
+    assert_in_range(stage.engine->lanes.by_id.count, 1000, 1000 + MEASURED_TENANTS_MAX);
     assert_int_equal(sent, TENANTS + 1000);
-    world_restart(&world); /* all are known for a while */
-    assert_int_equal(world.engine->lanes.by_id.count, TENANTS);
-    world_run_for(&world, 30 * MINUTE_MS);
-    assert_in_range(world.engine->lanes.by_id.count, 0, MEASURED_TENANTS_MAX);
-    world_end(&world);
+    stage_restart(&stage); /* all are known for a while */
+    assert_int_equal(stage.engine->lanes.by_id.count, TENANTS);
+    stage_run_for(&stage, 30 * MINUTE_MS);
+    assert_in_range(stage.engine->lanes.by_id.count, 0, MEASURED_TENANTS_MAX);
+    stage_end(&stage);
 }
 
 /* Its job waits for hours, and is sent when its time has come. */
 static void a_job_that_waits_is_not_forgotten(void **state)
 {
     (void)state;
-    struct world world = { .destination = fails_once };
-    world_begin(&world, TO(", retry: { base: 3h, floor: 3h, cap: 3h, max_retries: 3 }"), began);
-    add_busy(&world);
-    add_tenants(&world, 0, 10);
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(known(&world), 0);
-    assert_int_equal(world_counts(&world, "d").waiting, 10 + 40 * MEASURED_TENANTS_MAX);
-    assert_false(engine_place(world.engine, lane_id(&world, "t3"), 0, began + DAY_MS).known);
-    engine_recall(world.engine, lane_id(&world, "t3"), SLICE("d"), SLICE("t3"));
-    struct queue_place place = engine_place(world.engine, lane_id(&world, "t3"), 0, began + DAY_MS);
+    struct stage stage = { .destination = fails_once };
+    stage_begin(&stage, TO(", retry: { base: 3h, floor: 3h, cap: 3h, max_retries: 3 }"), began);
+    add_busy(&stage);
+    add_tenants(&stage, 0, 10);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(known(&stage), 0);
+    assert_int_equal(stage_counts(&stage, "d").waiting, 10 + 40 * MEASURED_TENANTS_MAX);
+    assert_false(engine_place(stage.engine, lane_id(&stage, "t3"), 0, began + DAY_MS).known);
+    engine_recall(stage.engine, lane_id(&stage, "t3"), SLICE("d"), SLICE("t3"));
+    struct queue_place place = engine_place(stage.engine, lane_id(&stage, "t3"), 0, began + DAY_MS);
     assert_true(place.known); /* whoever asks why it waits hears where it stands */
     assert_int_equal(place.at, began + DAY_MS);
-    world_run_for(&world, 8 * (int64_t)HOUR_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 10 + 40 * MEASURED_TENANTS_MAX);
-    world_end(&world);
+    stage_run_for(&stage, 8 * (int64_t)HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10 + 40 * MEASURED_TENANTS_MAX);
+    stage_end(&stage);
 }
 
 /* What is known of a tenant but its name keeps it: a hold, and what it has sent at its rate. */
 static void what_is_known_is_kept(void **state)
 {
     (void)state;
-    struct world world = { .destination = delivers };
+    struct stage stage = { .destination = delivers };
     struct error error;
-    world_begin(&world, TO(", rate: { per_tenant: 1/h }"), began);
+    stage_begin(&stage, TO(", rate: { per_tenant: 1/h }"), began);
     for (int i = 0; i < MEASURED_TENANTS_MAX; i++) { /* they come first, and nobody is busier */
         char tenant[32];
         snprintf(tenant, sizeof tenant, "busy%d", i);
-        world_add(&world, "d", tenant, NULL, "x");
+        stage_add(&stage, "d", tenant, NULL, "x");
     }
-    world_run_for(&world, 10);
-    add_tenants(&world, 0, 3);
-    world_run_for(&world, 50 * MINUTE_MS);
-    assert_int_equal(known(&world), 3);
-    world_run_for(&world, 30 * MINUTE_MS);
-    assert_int_equal(known(&world), 0);
-    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t1"), SLICE("unpaid"), &error), STATUS_OK);
-    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t9"), SLICE("unpaid"), &error), STATUS_NOT_FOUND);
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(known(&world), 1);
-    world_add(&world, "d", "t1", "one", "x");
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world_job(&world, "t1", "one").state, STATE_PENDING);
-    world_restart(&world);
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world_job(&world, "t1", "one").state, STATE_PENDING);
-    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("t1"), &error), STATUS_OK);
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world_job(&world, "t1", "one").state, STATE_COMPLETED);
-    world_end(&world);
+    stage_run_for(&stage, 10);
+    add_tenants(&stage, 0, 3);
+    stage_run_for(&stage, 50 * MINUTE_MS);
+    assert_int_equal(known(&stage), 3);
+    stage_run_for(&stage, 30 * MINUTE_MS);
+    assert_int_equal(known(&stage), 0);
+    assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("t1"), SLICE("unpaid"), &error), STATUS_OK);
+    assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("t9"), SLICE("unpaid"), &error), STATUS_NOT_FOUND);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(known(&stage), 1);
+    stage_add(&stage, "d", "t1", "one", "x");
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_job(&stage, "t1", "one").state, STATE_PENDING);
+    stage_restart(&stage);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_job(&stage, "t1", "one").state, STATE_PENDING);
+    assert_int_equal(stage_resume_tenant(&stage, SLICE("d"), SLICE("t1"), &error), STATUS_OK);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_job(&stage, "t1", "one").state, STATE_COMPLETED);
+    stage_end(&stage);
 }
 
 /* An answer may come long after: a lane that holds a slot is not forgotten. */
-static int64_t takes_its_time(struct world *world, const struct send *send, struct answer *answer)
+static int64_t takes_its_time(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    (void)world;
+    (void)stage;
     (void)send;
     answer->outcome = OUTCOME_BLOCKED;
     answer->code = SLICE("http:401");
@@ -184,26 +184,26 @@ static int64_t takes_its_time(struct world *world, const struct send *send, stru
 static void an_answer_finds_its_tenant(void **state)
 {
     (void)state;
-    struct world world = { .destination = takes_its_time };
-    world_begin(&world, TO(", timeout: 1h, blocked: tenant, breaker: { enabled: false }"), began);
-    add_tenants(&world, 0, 2);
-    world_add(&world, "d", "t0", NULL, "x");
-    world_add(&world, "d", "t1", NULL, "x");
-    world_run_for(&world, 40 * MINUTE_MS);
-    assert_int_equal(known(&world), 2);
-    world_run_for(&world, 40 * MINUTE_MS);
-    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "normal");
-    assert_int_equal(engine_destination(world.engine, SLICE("d")).tenants_paused, 2);
-    const struct measures *measures = &dest_find(world.engine, SLICE("d"))->measures;
+    struct stage stage = { .destination = takes_its_time };
+    stage_begin(&stage, TO(", timeout: 1h, blocked: tenant, breaker: { enabled: false }"), began);
+    add_tenants(&stage, 0, 2);
+    stage_add(&stage, "d", "t0", NULL, "x");
+    stage_add(&stage, "d", "t1", NULL, "x");
+    stage_run_for(&stage, 40 * MINUTE_MS);
+    assert_int_equal(known(&stage), 2);
+    stage_run_for(&stage, 40 * MINUTE_MS);
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "normal");
+    assert_int_equal(engine_destination(stage.engine, SLICE("d")).tenants_paused, 2);
+    const struct measures *measures = &dest_find(stage.engine, SLICE("d"))->measures;
     assert_int_equal(measures->tenant_count, 2); /* each by its name, */
     assert_int_equal(measures->other_tenants.processed, 0); /* not as one of the others */
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* Counts what tells of alerts. */
-static int64_t tells(struct world *world, const struct send *send, struct answer *answer)
+static int64_t tells(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    *(int64_t *)world->context += slice_equal(send->job->tenant, NOTIFY_TENANT);
+    *(int64_t *)stage->context += slice_equal(send->job->tenant, NOTIFY_TENANT);
     answer->outcome = OUTCOME_DELIVERED;
     return 5;
 }
@@ -213,22 +213,22 @@ static void news_finds_its_lane(void **state)
 {
     (void)state;
     int64_t reported = 0;
-    struct world world = { .destination = tells, .context = &reported };
+    struct stage stage = { .destination = tells, .context = &reported };
     struct error error;
-    world_begin(&world, "notify: [{ name: ops, to: '1', through: d, on: [contingency] }]\n"
+    stage_begin(&stage, "notify: [{ name: ops, to: '1', through: d, on: [contingency] }]\n"
                         "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 50 },\n"
                         "  down: { preset: http, url: 'https://b.example/', contingency: { ramp: [5], stable: 1m, check: 5m } } }\n",
                 began);
-    add_busy(&world);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("down"), SLICE(""), &error), STATUS_OK);
-    world_run_for(&world, MINUTE_MS);
+    add_busy(&stage);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("down"), SLICE(""), &error), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(reported, 1);
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(world.engine->lanes.by_id.count, MEASURED_TENANTS_MAX);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("down"), &error), STATUS_OK);
-    world_run_for(&world, HOUR_MS);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage.engine->lanes.by_id.count, MEASURED_TENANTS_MAX);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("down"), &error), STATUS_OK);
+    stage_run_for(&stage, HOUR_MS);
     assert_int_equal(reported, 2);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 /* ---- a store that cannot be read for a while ---- */
@@ -237,24 +237,24 @@ static void news_finds_its_lane(void **state)
 static void what_is_due_need_not_be_read(void **state)
 {
     (void)state;
-    struct world world = { .destination = fails_once };
+    struct stage stage = { .destination = fails_once };
     struct store *faulty;
     struct error error;
-    world_begin(&world, TO(", retry: { base: 3h, floor: 3h, cap: 3h, max_retries: 3, jitter: 0 }"), began);
-    world.reader->ops->reader_close(world.reader);
-    assert_int_equal(store_faulty_wrap(world.store, &faulty, &error), STATUS_OK);
-    world.store = faulty;
-    assert_int_equal(faulty->ops->reader(faulty, &world.reader, &error), STATUS_OK);
-    world_crash(&world); /* the new engine reads that one */
-    add_busy(&world);
-    add_tenants(&world, 0, 10);
-    world_run_for(&world, HOUR_MS);
-    assert_int_equal(known(&world), 0);
-    store_faulty_set(world.store, FAULTY_READ, 1, true, STATUS_IO);
-    world_run_for(&world, 3 * HOUR_MS);
-    store_faulty_set(world.store, FAULTY_READ, 0, false, STATUS_IO);
-    assert_int_equal(world_counts(&world, "d").completed, 10 + 40 * MEASURED_TENANTS_MAX);
-    world_end(&world);
+    stage_begin(&stage, TO(", retry: { base: 3h, floor: 3h, cap: 3h, max_retries: 3, jitter: 0 }"), began);
+    stage.reader->ops->reader_close(stage.reader);
+    assert_int_equal(store_faulty_wrap(stage.store, &faulty, &error), STATUS_OK);
+    stage.store = faulty;
+    assert_int_equal(faulty->ops->reader(faulty, &stage.reader, &error), STATUS_OK);
+    stage_crash(&stage); /* the new engine reads that one */
+    add_busy(&stage);
+    add_tenants(&stage, 0, 10);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(known(&stage), 0);
+    store_faulty_set(stage.store, FAULTY_READ, 1, true, STATUS_IO);
+    stage_run_for(&stage, 3 * HOUR_MS);
+    store_faulty_set(stage.store, FAULTY_READ, 0, false, STATUS_IO);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10 + 40 * MEASURED_TENANTS_MAX);
+    stage_end(&stage);
 }
 
 int main(void)

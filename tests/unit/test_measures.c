@@ -4,7 +4,7 @@
 #include "engine/measures.h"
 #include "support/check.h"
 #include "support/said.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -12,11 +12,11 @@
 
 static const instant began = INT64_C(1736678400000);
 
-/* A payload "ok" is delivered; any other is the code of a failure. Takes as long as the world's context says, or 20 ms. */
-static int64_t answers_as_told(struct world *world, const struct send *send, struct answer *answer)
+/* A payload "ok" is delivered; any other is the code of a failure. Takes as long as the stage's context says, or 20 ms. */
+static int64_t answers_as_told(struct stage *stage, const struct send *send, struct answer *answer)
 {
     struct slice payload = send->job->payload;
-    int64_t duration_ms = world->context ? *(int64_t *)world->context : 20;
+    int64_t duration_ms = stage->context ? *(int64_t *)stage->context : 20;
     if (slice_equal(payload, SLICE("ok"))) {
         answer->outcome = OUTCOME_DELIVERED;
     } else {
@@ -28,36 +28,36 @@ static int64_t answers_as_told(struct world *world, const struct send *send, str
 }
 
 /* The one destination's measures, a copy; the rest is in `memory`. */
-static struct destination_measures look(const struct world *world, struct arena *memory)
+static struct destination_measures look(const struct stage *stage, struct arena *memory)
 {
     struct engine_measures measures;
-    assert_int_equal(engine_measures(world->engine, memory, &measures), STATUS_OK);
+    assert_int_equal(engine_measures(stage->engine, memory, &measures), STATUS_OK);
     assert_int_equal(measures.count, 1);
     return measures.items[0];
 }
 
-static void begin(struct world *world, struct arena *memory, const char *settings)
+static void begin(struct stage *stage, struct arena *memory, const char *settings)
 {
     char yaml[512];
     snprintf(yaml, sizeof yaml,
              "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10,\n"
              "  breaker: { min_calls: 100000 }, %s } }\n", settings);
     *memory = (struct arena){ 0 };
-    world_begin(world, yaml, began);
+    stage_begin(stage, yaml, began);
 }
 
-static void end(struct world *world, struct arena *memory)
+static void end(struct stage *stage, struct arena *memory)
 {
     arena_release(memory);
-    world_end(world);
+    stage_end(stage);
 }
 
-static void add_coded(struct world *world, const char *code)
+static void add_coded(struct stage *stage, const char *code)
 {
     static int number;
     char id[16];
     snprintf(id, sizeof id, "j%d", number++);
-    world_add(world, "d", "t", id, code);
+    stage_add(stage, "d", "t", id, code);
 }
 
 static int64_t failed_with(const struct measures *measures, const char *code)
@@ -71,23 +71,23 @@ static int64_t failed_with(const struct measures *measures, const char *code)
 /* A destination that makes up codes fills the places there are, and no more; an hour later they are free again. */
 static void codes_are_bounded(void **state)
 {
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     struct arena memory;
     char code[80];
     (void)state;
-    begin(&world, &memory, "errors: { unknown: permanent }");
+    begin(&stage, &memory, "errors: { unknown: permanent }");
     for (int i = 0; i < 40; i++) {
         snprintf(code, sizeof code, "made:%d", i);
-        add_coded(&world, code);
-        add_coded(&world, "real:1");
+        add_coded(&stage, code);
+        add_coded(&stage, "real:1");
     }
     memset(code, 'x', sizeof code - 1);
     code[sizeof code - 1] = '\0';
-    add_coded(&world, code);
-    add_coded(&world, "other");
-    add_coded(&world, "\xff");
-    world_run_for(&world, SECOND_MS);
-    struct measures measures = look(&world, &memory).measures;
+    add_coded(&stage, code);
+    add_coded(&stage, "other");
+    add_coded(&stage, "\xff");
+    stage_run_for(&stage, SECOND_MS);
+    struct measures measures = look(&stage, &memory).measures;
     assert_int_equal(measures.code_count, MEASURED_CODES_MAX);
     assert_int_equal(failed_with(&measures, "real:1"), 40);
     assert_int_equal(failed_with(&measures, "made:0"), 1);
@@ -95,27 +95,27 @@ static void codes_are_bounded(void **state)
     assert_int_equal(measures.other_codes.dead, measures.other_codes.failed);
     for (size_t i = 0; i < measures.code_count; i++)
         assert_int_equal(measures.codes[i].dead, measures.codes[i].failed);
-    world_run_for(&world, HOUR_MS - MINUTE_MS);
-    add_coded(&world, "real:1");
-    world_run_for(&world, 2 * MINUTE_MS);
-    add_coded(&world, "late:1");
-    world_run_for(&world, SECOND_MS);
-    measures = look(&world, &memory).measures;
+    stage_run_for(&stage, HOUR_MS - MINUTE_MS);
+    add_coded(&stage, "real:1");
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    add_coded(&stage, "late:1");
+    stage_run_for(&stage, SECOND_MS);
+    measures = look(&stage, &memory).measures;
     assert_int_equal(failed_with(&measures, "late:1"), 1);
     assert_int_equal(failed_with(&measures, "real:1"), 41); /* it was in use */
     assert_int_equal(measures.code_count, MEASURED_CODES_MAX);
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 static void attempts_are_bounded(void **state)
 {
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     struct arena memory;
     (void)state;
-    begin(&world, &memory, "retry: { max_retries: 30, base: 1s, factor: 1, floor: 1s, cap: 1s, jitter: 0 }");
-    add_coded(&world, "http:503");
-    world_run_for(&world, MINUTE_MS);
-    struct measures measures = look(&world, &memory).measures;
+    begin(&stage, &memory, "retry: { max_retries: 30, base: 1s, factor: 1, floor: 1s, cap: 1s, jitter: 0 }");
+    add_coded(&stage, "http:503");
+    stage_run_for(&stage, MINUTE_MS);
+    struct measures measures = look(&stage, &memory).measures;
     for (size_t i = 0; i < MEASURED_ATTEMPTS_MAX; i++) {
         assert_int_equal(measures.attempts[i].answered, 1);
         assert_int_equal(measures.attempts[i].retried, 1);
@@ -125,7 +125,7 @@ static void attempts_are_bounded(void **state)
     assert_int_equal(measures.verdicts[VERDICT_RETRY], 30);
     assert_int_equal(measures.verdicts[VERDICT_EXHAUSTED], 1);
     assert_int_equal(measures.capped, 30); /* base is the cap */
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 static const struct measured_tenant *tenant_of(const struct destination_measures *measured, const char *name)
@@ -136,78 +136,78 @@ static const struct measured_tenant *tenant_of(const struct destination_measures
     return NULL;
 }
 
-static void add_of(struct world *world, const char *tenant, int count)
+static void add_of(struct stage *stage, const char *tenant, int count)
 {
     static int number;
     for (int i = 0; i < count; i++) {
         char id[16];
         snprintf(id, sizeof id, "t%d", number++);
-        world_add(world, "d", tenant, id, "ok");
+        stage_add(stage, "d", tenant, id, "ok");
     }
 }
 
 /* The busiest have a place; who comes later must be twice as busy as one of them, of late. */
 static void the_busiest_tenants_are_told(void **state)
 {
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     struct arena memory;
     char name[16];
     int64_t sum;
     (void)state;
-    begin(&world, &memory, "fairness: { batch: 3 }");
+    begin(&stage, &memory, "fairness: { batch: 3 }");
     for (int i = 0; i < MEASURED_TENANTS_MAX; i++) {
         snprintf(name, sizeof name, "small-%d", i);
-        add_of(&world, name, i == 0 ? 2 : 6);
+        add_of(&stage, name, i == 0 ? 2 : 6);
     }
-    world_run_for(&world, SECOND_MS);
-    add_of(&world, "late", 3);
-    world_run_for(&world, SECOND_MS);
-    struct destination_measures measured = look(&world, &memory);
+    stage_run_for(&stage, SECOND_MS);
+    add_of(&stage, "late", 3);
+    stage_run_for(&stage, SECOND_MS);
+    struct destination_measures measured = look(&stage, &memory);
     assert_int_equal(measured.measures.tenant_count, MEASURED_TENANTS_MAX);
     assert_null(tenant_of(&measured, "late")); /* 3 is not twice 2 */
     assert_int_equal(measured.measures.other_tenants.processed, 3);
-    add_of(&world, "late", 4);
-    world_run_for(&world, SECOND_MS);
-    measured = look(&world, &memory);
+    add_of(&stage, "late", 4);
+    stage_run_for(&stage, SECOND_MS);
+    measured = look(&stage, &memory);
     assert_null(tenant_of(&measured, "small-0"));
     assert_non_null(tenant_of(&measured, "late"));
     assert_int_equal(tenant_of(&measured, "late")->processed, 3); /* from its fifth on; the others stay counted as such */
     assert_int_equal(measured.measures.other_tenants.processed, 4);
-    add_of(&world, "small-0", 1); /* what it was before counts as long as it is of late: 3 against 6 */
-    world_run_for(&world, SECOND_MS);
-    measured = look(&world, &memory);
+    add_of(&stage, "small-0", 1); /* what it was before counts as long as it is of late: 3 against 6 */
+    stage_run_for(&stage, SECOND_MS);
+    measured = look(&stage, &memory);
     assert_null(tenant_of(&measured, "small-0"));
-    world_run_for(&world, 30 * MINUTE_MS); /* nobody does anything: one job is enough for a place */
-    add_of(&world, "new", 1);
-    world_run_for(&world, SECOND_MS);
-    measured = look(&world, &memory);
+    stage_run_for(&stage, 30 * MINUTE_MS); /* nobody does anything: one job is enough for a place */
+    add_of(&stage, "new", 1);
+    stage_run_for(&stage, SECOND_MS);
+    measured = look(&stage, &memory);
     assert_non_null(tenant_of(&measured, "new"));
     sum = measured.measures.other_tenants.processed;
     for (size_t i = 0; i < measured.measures.tenant_count; i++)
         sum += measured.tenants[i].processed;
     check(sum <= 2 + 19 * 6 + 7 + 1 + 1, "%lld", (long long)sum); /* those who lost their place took theirs along */
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 /* S2-098 S2-099 S2-100 S2-101: counted at the answer, the turns at the dispatch; at rest both are the same. */
 static void tenants_are_counted_as_their_turns(void **state)
 {
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     struct arena memory;
     (void)state;
-    begin(&world, &memory, "fairness: { batch: 3, base_priority: 5 }");
-    add_of(&world, "acme", 100);
-    add_of(&world, "globex", 10);
-    world_run_for(&world, MINUTE_MS);
-    struct destination_measures measured = look(&world, &memory);
+    begin(&stage, &memory, "fairness: { batch: 3, base_priority: 5 }");
+    add_of(&stage, "acme", 100);
+    add_of(&stage, "globex", 10);
+    stage_run_for(&stage, MINUTE_MS);
+    struct destination_measures measured = look(&stage, &memory);
     for (size_t i = 0; i < 2; i++) {
-        struct tenant_status status = engine_tenant(world.engine, measured.tenants[i].lane);
+        struct tenant_status status = engine_tenant(stage.engine, measured.tenants[i].lane);
         assert_int_equal(measured.tenants[i].processed, status.turns.total);
         assert_int_equal(status.turns.priority, status.turns.rounds_without >= 4 ? 1 : 5 - status.turns.rounds_without);
     }
     assert_int_equal(tenant_of(&measured, "acme")->processed, 100);
     assert_int_equal(tenant_of(&measured, "globex")->processed, 10);
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 static json_t *find_line(char *said, const char *event, size_t *ret_count)
@@ -231,18 +231,18 @@ static json_t *find_line(char *said, const char *event, size_t *ret_count)
 static void a_minute_has_its_line(void **state)
 {
     int64_t duration_ms = 100;
-    struct world world = { .destination = answers_as_told, .context = &duration_ms };
+    struct stage stage = { .destination = answers_as_told, .context = &duration_ms };
     struct arena memory;
     size_t lines;
     (void)state;
-    begin(&world, &memory, "retry: { max_retries: 0 }");
+    begin(&stage, &memory, "retry: { max_retries: 0 }");
     said_begin();
     for (int i = 0; i < 9; i++)
-        add_coded(&world, "ok");
-    world_run_for(&world, 10 * SECOND_MS);
+        add_coded(&stage, "ok");
+    stage_run_for(&stage, 10 * SECOND_MS);
     duration_ms = 1100;
-    add_coded(&world, "http:503");
-    world_run_for(&world, 5 * MINUTE_MS);
+    add_coded(&stage, "http:503");
+    stage_run_for(&stage, 5 * MINUTE_MS);
     json_t *line = find_line(said_end(), "throughput", &lines);
     assert_int_equal(lines, 1); /* nothing was sent in the other minutes */
     assert_string_equal(json_string_value(json_object_get(line, "destination")), "d");
@@ -255,38 +255,38 @@ static void a_minute_has_its_line(void **state)
     check(seconds >= 60 && seconds < 62, "%g", seconds);
     assert_true(fabs(json_number_value(json_object_get(line, "per_second")) - 10 / seconds) < 0.01);
     json_decref(line);
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 /* S3-074: contingency and an open breaker are time without the destination, an operator's pause is not. */
 static void availability_is_added_up(void **state)
 {
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     struct error error;
     struct arena memory;
     (void)state;
-    begin(&world, &memory, "contingency: { stable: 1s }");
-    world_run_for(&world, 100 * SECOND_MS);
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    world_run_for(&world, 100 * SECOND_MS);
-    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    world_run_for(&world, 50 * SECOND_MS);
-    struct destination_measures measured = look(&world, &memory);
+    begin(&stage, &memory, "contingency: { stable: 1s }");
+    stage_run_for(&stage, 100 * SECOND_MS);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    stage_run_for(&stage, 100 * SECOND_MS);
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    stage_run_for(&stage, 50 * SECOND_MS);
+    struct destination_measures measured = look(&stage, &memory);
     assert_true(measured.measures.contingency && !measured.measures.available);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, 150 * SECOND_MS);
-    measured = look(&world, &memory);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_for(&stage, 150 * SECOND_MS);
+    measured = look(&stage, &memory);
     assert_in_range(measured.measures.observed_ms, 398 * SECOND_MS, 400 * SECOND_MS);
     assert_in_range(measured.measures.contingency_ms, 49 * SECOND_MS, 51 * SECOND_MS);
     assert_int_equal(measured.measures.observed_ms - measured.measures.available_ms, measured.measures.contingency_ms);
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
-static int64_t is_away(struct world *world, const struct probe *probe, struct health_answer *answer)
+static int64_t is_away(struct stage *stage, const struct probe *probe, struct health_answer *answer)
 {
     (void)probe;
-    answer->connected = world->now < began + 60 * SECOND_MS;
+    answer->connected = stage->now < began + 60 * SECOND_MS;
     answer->status = 200;
     answer->body = SLICE("{\"status\":\"UP\"}");
     return 30;
@@ -295,82 +295,82 @@ static int64_t is_away(struct world *world, const struct probe *probe, struct he
 /* Health checks that fail are time without it too, where nothing is held for them. */
 static void health_is_told(void **state)
 {
-    struct world world = { .destination = answers_as_told, .health = is_away };
+    struct stage stage = { .destination = answers_as_told, .health = is_away };
     struct arena memory;
     (void)state;
-    begin(&world, &memory, "health: { url: 'http://127.0.0.1:1/', every: 10s, failures: 3 }, contingency: { enabled: false }");
-    world_run_for(&world, 50 * SECOND_MS);
-    struct destination_measures measured = look(&world, &memory);
+    begin(&stage, &memory, "health: { url: 'http://127.0.0.1:1/', every: 10s, failures: 3 }, contingency: { enabled: false }");
+    stage_run_for(&stage, 50 * SECOND_MS);
+    struct destination_measures measured = look(&stage, &memory);
     assert_true(measured.checked && measured.up && measured.measures.available);
-    world_run_for(&world, 150 * SECOND_MS);
-    measured = look(&world, &memory);
+    stage_run_for(&stage, 150 * SECOND_MS);
+    measured = look(&stage, &memory);
     assert_true(measured.checked && !measured.up && !measured.measures.available);
     assert_string_equal(measured.status.mode, "normal");
     assert_int_equal(measured.measures.contingency_ms, 0);
     assert_in_range(measured.measures.available_ms, 60 * SECOND_MS, 100 * SECOND_MS);
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 /* What a crash leaves behind is recorded, and counted, by the next process. */
 static void interrupted_attempts_are_counted(void **state)
 {
     int64_t duration_ms = 10 * SECOND_MS;
-    struct world world = { .destination = answers_as_told, .context = &duration_ms };
+    struct stage stage = { .destination = answers_as_told, .context = &duration_ms };
     struct arena memory;
     (void)state;
-    begin(&world, &memory, "in_doubt: park");
-    add_of(&world, "t", 2);
-    world_run_for(&world, SECOND_MS);
-    world_crash(&world);
-    world_run_for(&world, SECOND_MS);
-    struct destination_measures measured = look(&world, &memory);
+    begin(&stage, &memory, "in_doubt: park");
+    add_of(&stage, "t", 2);
+    stage_run_for(&stage, SECOND_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, SECOND_MS);
+    struct destination_measures measured = look(&stage, &memory);
     assert_int_equal(measured.measures.recovered, 2);
     assert_int_equal(measured.measures.untried_dead[VERDICT_PARK], 2);
     assert_int_equal(tenant_of(&measured, "t")->dead, 2);
     assert_int_equal(failed_with(&measured.measures, "insist:interrupted"), 2);
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 /* S0-087: an even spread is seen to be even. */
 static void the_spread_is_measured(void **state)
 {
     enum { JOBS = 2000 };
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     struct arena memory;
     size_t counts[10];
     (void)state;
-    begin(&world, &memory, "retry: { max_retries: 5, base: 1h, factor: 2, floor: 1m, cap: 8h, jitter: 0.2 }");
+    begin(&stage, &memory, "retry: { max_retries: 5, base: 1h, factor: 2, floor: 1m, cap: 8h, jitter: 0.2 }");
     for (int i = 0; i < JOBS; i++)
-        add_coded(&world, "http:503");
-    world_run_for(&world, MINUTE_MS);
-    struct measures measures = look(&world, &memory).measures;
+        add_coded(&stage, "http:503");
+    stage_run_for(&stage, MINUTE_MS);
+    struct measures measures = look(&stage, &memory).measures;
     assert_int_equal(histogram_total(&measures.spread), JOBS);
     assert_int_equal(histogram_total(&measures.wait), JOBS);
     assert_int_equal(measures.capped, 0);
     for (size_t i = 0; i < 10; i++)
         counts[i] = (size_t)measures.spread.counts[i];
     check(chi_square_z(counts, 10) < 4, "%g", chi_square_z(counts, 10));
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 /* How long a job has waited when it is claimed first: since it could go, not since it came, and once. */
 static void time_in_the_queue_is_measured(void **state)
 {
-    struct world world = { .destination = answers_as_told };
+    struct stage stage = { .destination = answers_as_told };
     struct error error;
     struct arena memory;
     (void)state;
-    begin(&world, &memory, "retry: { max_retries: 1, base: 1m, floor: 1m, cap: 1m, jitter: 0 }");
-    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    add_coded(&world, "http:503");
-    world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, 5 * MINUTE_MS);
-    struct measures measures = look(&world, &memory).measures;
+    begin(&stage, &memory, "retry: { max_retries: 1, base: 1m, floor: 1m, cap: 1m, jitter: 0 }");
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add_coded(&stage, "http:503");
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_for(&stage, 5 * MINUTE_MS);
+    struct measures measures = look(&stage, &memory).measures;
     assert_int_equal(histogram_total(&measures.queued), 1); /* its second attempt does not wait for the first time */
     assert_in_range(measures.queued.sum, 10 * SECOND_MS, 11 * SECOND_MS);
     assert_int_equal(measures.attempts[1].answered, 1);
-    end(&world, &memory);
+    end(&stage, &memory);
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 #include "core/decision/job.h"
 #include "engine/loop.h"
 #include "support/check.h"
-#include "support/world.h"
+#include "support/stage.h"
 
 #include "base/log.h"
 
@@ -19,24 +19,24 @@ struct sent {
     size_t count;
 };
 
-static int64_t takes_all(struct world *world, const struct send *send, struct answer *answer)
+static int64_t takes_all(struct stage *stage, const struct send *send, struct answer *answer)
 {
-    struct sent *sent = world->context;
+    struct sent *sent = stage->context;
     assert_true(sent->count < SENT_MAX);
     snprintf(sent->ids[sent->count++], sizeof sent->ids[0], "%.*s", SLICE_ARG(send->job->id));
     answer->outcome = OUTCOME_DELIVERED;
     return 300;
 }
 
-static void add(struct world *world, const char *tenant, enum priority priority, int count)
+static void add(struct stage *stage, const char *tenant, enum priority priority, int count)
 {
     for (int i = 0; i < count; i++) {
         char id[16];
         snprintf(id, sizeof id, "%s%d", tenant, i);
-        world_apply(world, &(struct store_op){
+        stage_apply(stage, &(struct store_op){
             .kind = OP_INSERT,
             .insert = { .destination = SLICE("d"), .tenant = slice_from(tenant), .id = slice_from(id), .priority = priority,
-                        .rank = rank_of(priority, world->now, 3600 * 1000), .run_at = world->now, .deadline = INSTANT_NONE,
+                        .rank = rank_of(priority, stage->now, 3600 * 1000), .run_at = stage->now, .deadline = INSTANT_NONE,
                         .payload = SLICE("x") },
         });
     }
@@ -52,10 +52,10 @@ static int64_t sent_before(const struct sent *sent, size_t from, const char *id)
     return 0;
 }
 
-static int64_t lane_of(const struct world *world, const char *tenant)
+static int64_t lane_of(const struct stage *stage, const char *tenant)
 {
-    for (int64_t id = 1; lane_find(world->engine, id); id++)
-        if (strcmp(lane_find(world->engine, id)->tenant, tenant) == 0)
+    for (int64_t id = 1; lane_find(stage->engine, id); id++)
+        if (strcmp(lane_find(stage->engine, id)->tenant, tenant) == 0)
             return id;
     fail_msg("no lane of %s", tenant);
     return 0;
@@ -67,24 +67,24 @@ static void the_place_heeds_the_order_of_the_way_back(void **state)
     (void)state;
     static const char *const held[] = { "a", "b", "c", "e", "f", "g", "h", "i" };
     struct sent sent = { .count = 0 };
-    struct world world = { .destination = takes_all, .context = &sent };
+    struct stage stage = { .destination = takes_all, .context = &sent };
     struct error error;
-    world_begin(&world, "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 5, priority: { aging: 1h }"
+    stage_begin(&stage, "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 5, priority: { aging: 1h }"
                 ", fairness: { batch: 3 }, contingency: { ramp: [5], stable: 30m, check: 5m } } }\n", began);
-    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(held); i++)
-        add(&world, held[i], PRIORITY_NORMAL, 10);
-    world_run_for(&world, MINUTE_MS);
-    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, 100);
+        add(&stage, held[i], PRIORITY_NORMAL, 10);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
+    stage_run_for(&stage, 100);
     size_t from = sent.count;
     assert_int_equal(from, 5);
-    add(&world, "new", PRIORITY_NORMAL, 3);
-    add(&world, "critical", PRIORITY_CRITICAL, 3);
-    struct queue_place critical = engine_place(world.engine, lane_of(&world, "critical"), 0, INSTANT_NONE);
-    struct queue_place new = engine_place(world.engine, lane_of(&world, "new"), 0, INSTANT_NONE);
-    struct queue_place old = engine_place(world.engine, lane_of(&world, "i"), 0, INSTANT_NONE);
-    world_run_for(&world, HOUR_MS);
+    add(&stage, "new", PRIORITY_NORMAL, 3);
+    add(&stage, "critical", PRIORITY_CRITICAL, 3);
+    struct queue_place critical = engine_place(stage.engine, lane_of(&stage, "critical"), 0, INSTANT_NONE);
+    struct queue_place new = engine_place(stage.engine, lane_of(&stage, "new"), 0, INSTANT_NONE);
+    struct queue_place old = engine_place(stage.engine, lane_of(&stage, "i"), 0, INSTANT_NONE);
+    stage_run_for(&stage, HOUR_MS);
     assert_int_equal(sent.count, 10 * COUNT_OF(held) + 6);
 
     assert_int_equal(sent_before(&sent, from, "critical0"), 0);
@@ -94,7 +94,7 @@ static void the_place_heeds_the_order_of_the_way_back(void **state)
     actual = sent_before(&sent, from, "i0");
     check(old.before >= actual && old.before <= actual + 24, "%d said, %d went before a held one", (int)old.before, (int)actual);
     check(old.before < new.before, "%d and %d", (int)old.before, (int)new.before);
-    world_end(&world);
+    stage_end(&stage);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEP_OPS_MAX = 4 }; /* of one step, without those who are told */
+enum { KEEP_OPS_MAX = 4 }; /* of one step, without those who hear of it */
 
 /* ---- in and out of the book ---- */
 
@@ -432,7 +432,7 @@ static bool add_jobs(struct engine *engine, const struct alert *alert, instant n
     return true;
 }
 
-/* What its dead letters are to be is kept with it. */
+/* What its dead letters are to be is saved with it. */
 static bool add_acked(struct engine *engine, const struct alert *alert)
 {
     bool by_hand = alert->step == ALERT_CLEARED && alert->dest && alert->record.acked_at != INSTANT_NONE &&

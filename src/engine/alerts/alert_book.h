@@ -17,10 +17,10 @@ struct alert {
     char incident[INCIDENT_ID_BYTES];
     enum alert_step step; /* that is to be written; ALERT_SAME: none */
     enum alert_step out;  /* on its way to the store */
-    bool written;         /* the store has it, standing */
+    bool written;         /* the store has it, active */
     double saved_figure;   /* as the store has it, */
     instant saved_at;      /* since then */
-    struct saved_wait *waits; /* who acknowledged it and is to hear that this is kept */
+    struct saved_wait *waits; /* who acknowledged it and is to hear that this is saved */
     struct alert *next;
 };
 
@@ -44,7 +44,7 @@ struct alert_subject {
     struct slice reason; /* taken when it is raised */
 };
 
-/* Judges it by what is read. False: not now, what was read is to be kept for the next time. */
+/* Judges it by what is read. False: not now, what was read is to be held for the next time. */
 bool alert_read(struct engine *engine, const struct alert_subject *subject, const struct alert_reading *reading);
 /* Ends all that stand of a destination that is not watched any more. */
 void alerts_unwatch(struct engine *engine, struct dest *dest);
@@ -63,7 +63,7 @@ bool alerts_written(const struct engine *engine, const struct dest *dest);
 void alerts_forget(struct engine *engine, const struct dest *dest);
 /* Puts what is new into the batch being filled. */
 void alerts_write(struct engine *engine);
-/* Deletes those that are over and were raised longer ago than the trail of events is kept. */
+/* Deletes those that are over and were raised longer ago than the trail of events is retained. */
 void alerts_trim(struct engine *engine);
 
 #endif

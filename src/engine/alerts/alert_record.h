@@ -1,8 +1,8 @@
 /*
- * alert_record.h - one alert as it is kept and told: the engine writes it, the API shows it as it is.
+ * alert_record.h - one alert as it is saved and sent: the engine writes it, the API shows it as it is.
  *
  * Its name begins with the time it was raised, so that a space of the store's, read from its
- * end, gives the newest first. Standing ones and those that are over have a space each.
+ * end, gives the newest first. Active ones and those that are over have a space each.
  */
 #ifndef ENGINE_ALERTS_ALERT_RECORD_H
 #define ENGINE_ALERTS_ALERT_RECORD_H

@@ -134,7 +134,7 @@ static double lasted(instant since, instant now)
     return since < now ? (double)(now - since) : 1;
 }
 
-/* Who is told of an outage must not have to look up which of the signs it was. Lives as long as `space` does. */
+/* Who hears of an outage must not have to look up which of the signs it was. Lives as long as `space` does. */
 static const char *outage_reason(const struct dest *dest, char space[static OUTAGE_REASON_BYTES])
 {
     const struct incident *incident = &dest->gate.contingency.saved.incident;
@@ -281,7 +281,7 @@ static void feed_flows(struct dest *dest, instant now)
     alerts->counted = true;
 }
 
-/* An outage's jobs are old for a reason that is told already. */
+/* An outage's jobs are old for a reason that is reported already. */
 static bool is_held(const struct dest *dest)
 {
     return dest->gate.paused || block_holds(&dest->gate.block) || dest->gate.contingency.saved.mode != MODE_NORMAL ||

@@ -1,11 +1,11 @@
 /*
- * alerts.h - what people must know of: raised, kept, cleared, and told to whoever notify names.
+ * alerts.h - what people must know of: raised, saved, cleared, and sent to whoever notify names.
  *
  * Figures come from counters that are there: the engine's own, and the store's count of each
  * lane, read a page at a time. The jobs themselves are never looked at.
  *
  * An alert that begins, grows or ends is one transaction: its record, its event in the trail, and a
- * job for each entry of notify that wants it (notify.h). So it is told exactly once, whatever crashes
+ * job for each entry of notify that wants it (notify.h). So it is sent exactly once, whatever crashes
  * in between, and is as durable as any job.
  */
 #ifndef ENGINE_ALERTS_ALERTS_H

@@ -15,14 +15,14 @@ struct dest;
 struct op_settle;
 struct settlement;
 
-/* A job died: makes what is to be told. `settle` is what is written of it. */
+/* A job died: makes what is to be sent. `settle` is what is written of it. */
 void letters_job_dead(struct engine *engine, const struct dest *dest, const struct job *job, const struct op_settle *settle,
                       const struct settlement *settlement);
 /* A job expired while it waited; this is how it stands now. */
 void letters_job_expired(struct engine *engine, const struct job *job);
 /* Whether anybody wants to hear of single jobs. */
 bool letters_wanted(const struct engine *engine);
-/* Puts what is to be told into the batch being filled. */
+/* Puts what is to be sent into the batch being filled. */
 void letters_write(struct engine *engine);
 void letters_free(struct engine *engine);
 

@@ -1,6 +1,6 @@
 /*
- * Claims made while every slot is taken: a slot that becomes free need not wait until the store has written the next
- * claim down.
+ * Claims made while every slot is taken (a prefetch): a slot that becomes free need not wait until the store has written the
+ * next claim down.
  *
  * That is worth it only where sends are about as quick as commits, so how many are claimed ahead follows from both:
  * as many as can be sent while a claim is under way. Where a send takes a second it is none, and whose turn it is and

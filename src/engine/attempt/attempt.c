@@ -368,7 +368,7 @@ static void attempt_settled(const struct op_result *result)
     struct engine *engine = result->engine;
     struct attempt *attempt = result->context;
     enum status batch_status = result->batch->status, op_status = result->op->status;
-    /* What was seen is kept for as long as the store refuses: an answer forgotten is a job sent twice. */
+    /* What was seen is held for as long as the store refuses: an answer forgotten is a job sent twice. */
     if (batch_status != STATUS_OK && (!engine->stopping || ++attempt->stop_tries < STOP_TRIES_MAX)) {
         queue_settlement(attempt);
         return;

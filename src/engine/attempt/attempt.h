@@ -38,7 +38,7 @@ struct attempt {
     enum shares_side side;   /* and of what */
     bool by_turn;            /* its slot goes by turns over all classes */
     bool dying;              /* its end is a dead letter */
-    struct store_op settle; /* kept until it is durable */
+    struct store_op settle; /* held until it is durable */
     struct arena memory;    /* of the settlement's texts */
     int stop_tries;
     bool sending;

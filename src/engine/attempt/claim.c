@@ -182,7 +182,7 @@ static bool claim_looks(struct engine *engine, struct dest *dest, struct gate *g
     return true;
 }
 
-/* So that people can be told since when nothing goes. */
+/* So that people can see since when nothing goes. */
 static void hold_met(struct dest *dest, enum gate_hold hold, instant now)
 {
     if (dest->met.hold != hold)

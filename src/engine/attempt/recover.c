@@ -147,7 +147,7 @@ static void orphan_settled(struct engine *engine, const struct orphan *orphan, c
 {
     struct dest *dest = dest_find(engine, orphan->job->destination);
     if (!dest)
-        return; /* it was lost meanwhile, and nobody is told of it here */
+        return; /* it was lost meanwhile, and nobody hears of it here */
     lease_lost(engine, orphan->job);
     struct lane_state *lane = lane_of_job(engine, orphan->job);
     if (lane)
@@ -315,7 +315,7 @@ static bool set_dead_ttls(const struct config *config, struct arena *memory, str
     return ttls != NULL;
 }
 
-/* A tenth of the shortest time that something is kept for. */
+/* A tenth of the shortest time that something is retained for. */
 static int64_t look_every_ms(const struct config *config)
 {
     int64_t shortest_ms = PROMOTE_AT_LEAST_MS * 10;
@@ -346,7 +346,7 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     instant next = promote->ret_next_at;
     if (done >= PROMOTE_MAX)
         next = instant_add(now, gone > PROMOTE_MAX / 2 ? FORGET_EVERY_MS : PROMOTE_EVERY_MS); /* bit by bit */
-    /* Ends of retention and of dead letters are told to nobody: they are found by looking. */
+    /* Ends of retention and of dead letters are reported to nobody: they are found by looking. */
     next = instant_earlier(next, instant_add(now, look_every_ms(engine->config)));
     engine->recovery.promote_at = instant_earlier(engine->recovery.promote_at, next);
 }

@@ -3,7 +3,7 @@
  *
  * Each destination has a table of fingerprints with their counts. It only watches: how a job is
  * treated is decided elsewhere, by rules and the policy's `unknown`. The tables are bounded; what
- * was not seen for the longest time goes. They are kept in the store, a few seconds late: a crash
+ * was not seen for the longest time goes. They are saved in the store, a few seconds late: a crash
  * loses the counts of those seconds, a stop loses none.
  *
  * What counts: every attempt that ended with an unknown error (seen); a job that was delivered by a

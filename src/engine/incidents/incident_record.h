@@ -1,5 +1,5 @@
 /*
- * incident_record.h - one incident as it is kept: what the mode knows of it, and what it did to the jobs.
+ * incident_record.h - one incident as it is saved: what the mode knows of it, and what it did to the jobs.
  *
  * The engine writes it (incidents.h), the API reads it. Its name sorts by time, so that a
  * space of the store's, read from its end, gives the newest first.

@@ -197,14 +197,14 @@ static bool has_stepped(const struct incident *was, const struct incident *is)
            (is->curve_count > 0 && was->curve[was->curve_count - 1].at != is->curve[is->curve_count - 1].at);
 }
 
-/* Whether there is a reason to look at its figures, although nothing was told. */
+/* Whether there is a reason to look at its figures, although nothing was reported. */
 static bool is_due(const struct engine *engine, const struct incident_state *state, instant now)
 {
     bool put_back = state->write_at > instant_add(now, INCIDENT_WRITE_EVERY_MS); /* the clock was */
     return is_there(state) && state->record.mode != MODE_NORMAL && (engine->stopping || state->write_at <= now || put_back);
 }
 
-/* Whoever looks in the first minute is not to be told that nothing is held; twice as many each time are few writes. */
+/* Whoever looks in the first minute is not to hear that nothing is held; twice as many each time are few writes. */
 static bool has_grown(const struct incident_state *state, const struct incident *is)
 {
     return is->held_max > state->held_listed && is->held_max / 2 >= state->held_listed;

@@ -60,7 +60,7 @@ bool incident_written(const struct engine *engine, const struct dest *dest);
 
 /* Writes what has changed. Call it behind dests_save, so that both are in one batch. */
 void incidents_save(struct engine *engine);
-/* Deletes those that began longer ago than the trail of events is kept, with what was learned from them. */
+/* Deletes those that began longer ago than the trail of events is retained, with what was learned from them. */
 void incidents_trim(struct engine *engine);
 void incidents_release(struct engine *engine);
 

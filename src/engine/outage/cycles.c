@@ -1,5 +1,5 @@
 /*
- * Cycles: what each run of a destination selected and what came of it, told when it is over.
+ * Cycles: what each run of a destination selected and what came of it, reported when it is over.
  */
 #include "base/json.h"
 #include "base/log.h"

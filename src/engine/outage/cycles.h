@@ -20,7 +20,7 @@ void dest_cycle_answered(struct dest *dest, const struct gate *gate, struct gate
                          const struct settlement *settlement, instant now);
 /* Time has passed: tells of the runs that are over. */
 void dest_cycle_tick(struct dest *dest, instant now);
-/* What is kept of the last run: the member "cycle". */
+/* What is saved of the last run: the member "cycle". */
 void cycle_read(const json_t *root, struct cycle_figures *figures);
 
 #endif

@@ -17,7 +17,7 @@ void fallback_held(struct dest *dest, struct slice reason, int64_t only_lane, in
 void fallback_ended(struct dest *dest, const char *change, instant now);
 /* By an operator. */
 void fallback_resume(struct engine *engine, struct dest *dest);
-/* What is kept of that: a member of the state, and back. */
+/* What is saved of that: a member of the state, and back. */
 void fallback_state_write(struct json_writer *json, const struct dest *dest);
 void fallback_state_read(struct dest *dest, const json_t *root, instant now);
 

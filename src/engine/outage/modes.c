@@ -201,7 +201,7 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
     return dest_spares(dest, &attempt->job, attempt->pass, result->code, settlement, now);
 }
 
-/* Rounded, so that what is told is what was applied. */
+/* Rounded, so that what is reported is what was applied. */
 double dest_backoff_factor(const struct dest *dest, const struct destination_config *config, instant now)
 {
     if (!config->adaptive_backoff)

@@ -29,9 +29,9 @@ void dests_tick(struct engine *engine);
 void dest_tell(struct dest *dest, const struct gate_news *news);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
-/* Whether others were served since it was last told to wait. NULL: through no gate. */
+/* Whether others were served since it was last asked to wait. NULL: through no gate. */
 bool job_waits_alone(const struct gate *gate, const struct job *job);
-/* What its gate is told of a job whose last try failed. */
+/* What its gate hears of a job whose last try failed. */
 struct contingency_end job_end(const struct job *job, struct slice code, const struct settlement *settlement, instant now);
 /* The outage that an attempt was to look at, in `memory` where it is not the destination's own; NULL: none. */
 const struct outage *attempt_outage(const struct attempt *attempt, struct outage *memory);

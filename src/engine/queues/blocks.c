@@ -2,7 +2,7 @@
  * Refused answers: what core/outage/block.h decides, carried out.
  *
  * A refused job is held by its own time to run, which the store keeps. A held tenant is one of the held lanes, a held
- * destination is held by its gate; both are kept with the destination's state. When such a hold ends by a good answer or
+ * destination is held by its gate; both are saved with the destination's state. When such a hold ends by a good answer or
  * by an operator, the jobs that were refused go again at once: they are looked up in the store, a page at a time.
  */
 #include "base/log.h"

@@ -36,7 +36,7 @@ struct lane_ahead {
 
 /* Dead letters of a lane or of a destination. */
 struct dead_count {
-    int64_t count;        /* as the store has told, */
+    int64_t count;        /* as the store has reported, */
     int64_t dying;        /* and of jobs that end so when it has written that */
     bool reported;            /* that they are as many as may be */
     int64_t tenants_full; /* of a destination: tenants that have as many as they may and are held for it, as far as known */
@@ -83,7 +83,7 @@ struct lanes {
     struct map by_id; /* the store numbers them from 1 */
     size_t looked;    /* where the last look at them ended, */
     instant look_at;
-    struct map missed; /* what was told of lanes that are not known, until they are read: struct lane_missed */
+    struct map missed; /* what was reported of lanes that are not known, until they are read: struct lane_missed */
     struct lanes_recall recall;
 };
 

@@ -128,7 +128,7 @@ size_t engine_tenant_holds(const struct engine *engine, struct slice destination
 
 /*
  * One tenant's answer is about that tenant: its account may be over its limit, or it may want to stop the others. When a
- * second one is told so while the first still waits, or nobody else has work, it is the destination.
+ * second one hears so while the first still waits, or nobody else has work, it is the destination.
  */
 void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job, int64_t asked_ms)
 {
@@ -179,7 +179,7 @@ static void not_only(struct block *block, int64_t *only, int64_t lane, instant n
     block_hasten(block, now);
 }
 
-/* Somebody else has work now: what one tenant was told is that tenant's. */
+/* Somebody else has work now: what one tenant was answered is that tenant's. */
 void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
 {
     struct dest *dest = newcomer->dest;

@@ -19,7 +19,7 @@ struct restored_state;
 struct lane_holds {
     struct lane_state *first;
     size_t count;
-    int64_t asked_lane;  /* the last that was told to wait, */
+    int64_t asked_lane;  /* the last that was asked to wait, */
     instant asked_until; /* and until when; */
     bool asked_alone;    /* nobody else had work then */
 };
@@ -32,7 +32,7 @@ struct lane_held {
     struct lane_state *next; /* of those of its destination */
 };
 
-/* An answer asked for a pause: it is that tenant's, and the destination's too once a second one was told so. */
+/* An answer asked for a pause: it is that tenant's, and the destination's too once a second one was asked so. */
 void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job, int64_t asked_ms);
 /* An operator knows better. */
 void dest_ask_no_more(struct engine *engine, struct dest *dest);
@@ -42,7 +42,7 @@ void dest_not_alone(struct engine *engine, struct lane_state *newcomer);
 void lane_hold_begin(struct lane_state *lane, struct slice reason, instant since);
 void lane_hold_end(struct lane_state *lane);
 bool lane_held_by_hand(const struct lane_state *lane);
-/* What is kept of held tenants: a member of the state, and back. The lanes are known already. */
+/* What is saved of held tenants: a member of the state, and back. The lanes are known already. */
 void lane_holds_write(struct json_writer *json, const struct dest *dest);
 void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root, const struct restored_state *state);
 

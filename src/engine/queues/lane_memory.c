@@ -16,7 +16,7 @@ enum {
     LANES_LOOK_MAX = 2000, /* that are looked at each time */
 };
 
-/* Held ones are known by name, what was told of one may not be written yet, and the few busiest are counted singly. */
+/* Held ones are known by name, what was reported of one may not be written yet, and the few busiest are counted singly. */
 static bool is_needed(const struct lane_state *lane, instant now)
 {
     instant paid_until = lane->rate.limiter.rate.count > 0 ? rate_save(&lane->rate.limiter) : INSTANT_NONE;
@@ -40,7 +40,7 @@ static void look(struct engine *engine, struct lane_state *lane, instant now)
 
 /* ---- asked for again ---- */
 
-/* What was told of a lane that is not known. */
+/* What was reported of a lane that is not known. */
 struct lane_missed {
     int64_t id; /* the key */
     int64_t ready, dead;
@@ -134,7 +134,7 @@ static void note_missed(struct engine *engine, int64_t id, int64_t ready, int64_
     missed->dead += dead;
 }
 
-/* A lane that was forgotten had no dead letters then, and whatever died since was told: so it need not be counted. */
+/* A lane that was forgotten had no dead letters then, and whatever died since was reported: so it need not be counted. */
 void lane_changed(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 {
     struct lane_state *lane = lane_find(engine, id);

@@ -296,7 +296,7 @@ bool lane_dead_full(const struct lane_state *lane)
 
 void lane_dead_add(struct lane_state *lane, int64_t count)
 {
-    if (lane->dead.count + count < 0) /* they were read after the change that is told only now */
+    if (lane->dead.count + count < 0) /* they were read after the change that is reported only now */
         count = -lane->dead.count;
     lane->dead.count += count;
     lane->dest->dead.count += count;

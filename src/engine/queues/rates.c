@@ -1,5 +1,5 @@
 /*
- * Limits of rate over a restart, and how long tenants were told to wait.
+ * Limits of rate over a restart, and how long tenants were asked to wait.
  *
  * A limiter is one instant, until when what was sent is paid for. It is written down in the transaction of the claims that
  * moved it, once it has moved by a second or more: a crash forgets less than a second's worth of each limit. A limit of

@@ -1,5 +1,5 @@
 /*
- * rates.h - limits of rate, kept over a restart.
+ * rates.h - limits of rate, saved over a restart.
  */
 #ifndef ENGINE_QUEUES_RATES_H
 #define ENGINE_QUEUES_RATES_H
@@ -36,7 +36,7 @@ bool rates_save(struct engine *engine, struct dest *dest);
 struct rate_note {
     struct slice destination; /* .data NULL: of a lane, or of nothing that is known */
     int64_t lane;             /* 0: of none */
-    bool asked;               /* how long the lane was told to wait */
+    bool asked;               /* how long the lane was asked to wait */
 };
 struct rate_note rate_note_parse(struct slice name);
 /* When its lane is known. */

@@ -186,7 +186,7 @@ static bool has_order(const struct dest *dest)
     return dest->config && dest->queue.lanes > 1 && (is_returning(dest) || dest_by_class(dest));
 }
 
-/* Work grows more urgent while it waits, and what was held is told from what is new when a way back begins. */
+/* Work grows more urgent while it waits, and what was held differs from what is new when a way back begins. */
 static void look_at_all_anew(struct dest *dest, instant now)
 {
     bool put_back = dest->queue.order.looked_at > now;

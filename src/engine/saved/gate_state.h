@@ -18,7 +18,7 @@ struct incident incident_state_read(const json_t *object);
 
 /* Members of the object that is being written. */
 void gate_state_write(struct json_writer *json, const struct gate_saved *saved);
-/* What is missing or makes no sense stays as it is in `kept`: give it a gate's own. */
+/* What is missing or makes no sense stays as it is in `saved`: give it a gate's own. */
 void gate_state_read(const json_t *root, struct gate_saved *saved);
 
 /* The member "block", and back; `before_blocks` is since when it is held by what older versions wrote. */

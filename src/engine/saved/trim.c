@@ -1,5 +1,5 @@
 /*
- * What is kept for as long as the trail goes after that: notes whose names begin with a time.
+ * What is retained for as long as the trail goes after that: notes whose names begin with a time.
  */
 #include "base/log.h"
 #include "engine/loop.h"

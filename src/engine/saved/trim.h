@@ -1,5 +1,5 @@
 /*
- * trim.h - what is kept for as long as the trail goes after that.
+ * trim.h - what is retained for as long as the trail goes after that.
  */
 #ifndef ENGINE_SAVED_TRIM_H
 #define ENGINE_SAVED_TRIM_H
@@ -22,7 +22,7 @@ struct saved_trim {
 };
 
 /*
- * Gives `forget` the notes of a space that are older than the trail is kept, some at a time, when trim->at has come, and
+ * Gives `forget` the notes of a space that are older than the trail is retained, some at a time, when trim->at has come, and
  * sets that anew. False from `forget` ends it for this time.
  */
 void saved_trim(struct engine *engine, struct saved_trim *trim, struct slice space,

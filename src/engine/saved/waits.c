@@ -59,13 +59,13 @@ void saved_waits_back(struct saved_waits *waits, uint64_t upto, const struct err
         waits->saved = upto;
     while (*link) {
         struct saved_wait *wait = *link;
-        bool is_kept = wait->change <= waits->saved;
-        if (!is_kept && wait->change > upto && (waits->out > 0 || more)) {
+        bool is_saved = wait->change <= waits->saved;
+        if (!is_saved && wait->change > upto && (waits->out > 0 || more)) {
             link = &wait->next;
             continue;
         }
         *link = wait->next;
-        answer(wait, is_kept ? &good : &failure);
+        answer(wait, is_saved ? &good : &failure);
     }
 }
 

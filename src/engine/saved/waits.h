@@ -1,5 +1,5 @@
 /*
- * waits.h - who is to be told when what changed is in the store.
+ * waits.h - who is to hear when what changed is in the store.
  *
  * Changes are counted. Each write says up to which one it brings the store; who waits for one of these is answered when it
  * is back. Pure bookkeeping: whoever writes tells it what goes out and what came of it.
@@ -39,7 +39,7 @@ void saved_waits_out(struct saved_waits *waits);
  * to an end. `more` as above. When nothing is left that could bring a change, nobody goes on waiting for it.
  */
 void saved_waits_back(struct saved_waits *waits, uint64_t upto, const struct error *result, bool more);
-/* All who wait are told so. */
+/* All who wait hear so. */
 void saved_waits_fail(struct saved_waits *waits, const struct error *error);
 
 #endif

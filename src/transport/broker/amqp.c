@@ -84,7 +84,7 @@ static amqp_table_entry_t entry_yes(const char *name)
                                  .value = { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } };
 }
 
-/* What we can bear to be told: that a login failed, and that nothing is taken just now. */
+/* What we can bear to hear: that a login failed, and that nothing is taken just now. */
 static void start_ok(struct broker_link *link)
 {
     amqp_table_entry_t abilities[] = { entry_yes("authentication_failure_close"), entry_yes("connection.blocked"),

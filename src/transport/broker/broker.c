@@ -472,7 +472,7 @@ static void broker_abort(struct transport *transport, struct send *send)
     words_interrupted(&words);
     report(entry, &answer, &words);
     if (unsent)
-        entry_free(entry); /* else its place is kept until its answer comes */
+        entry_free(entry); /* else its place stays until its answer comes */
 }
 
 /* Sends that never began are answered from the loop, never from inside start; links that are done with go. */

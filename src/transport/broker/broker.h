@@ -1,8 +1,8 @@
 /*
  * broker.h - jobs to a server that takes many on one connection, and answers each: what Redis and AMQP have in common.
  *
- * A destination has one connection, which is kept. Jobs go out in the order in which they are started, without waiting for
- * the answers of those before. A protocol says how a connection begins, how a job is written and what answers are.
+ * A destination has one connection, which stays open. Jobs go out in the order in which they are started, without waiting
+ * for the answers of those before. A protocol says how a connection begins, how a job is written and what answers are.
  */
 #ifndef TRANSPORT_BROKER_BROKER_H
 #define TRANSPORT_BROKER_BROKER_H
@@ -15,7 +15,7 @@ struct broker_link;
 
 /* One send. */
 struct broker_entry {
-    struct send *send; /* NULL: it was answered, and only its place in the line of answers is kept */
+    struct send *send; /* NULL: it was answered, and only its place in the line of answers is left */
     struct broker_link *link;
     uint64_t from; /* where its bytes begin on the wire */
     uint64_t number; /* the protocol's */
