@@ -447,7 +447,7 @@ static void test_what_cannot_be_reached(void **state)
     } rows[] = {
         { "//127.0.0.1:1/insist?connect_timeout=2", STATUS_AWAY, "PostgreSQL is away" },
         { "///insist?host=/nowhere", STATUS_AWAY, "PostgreSQL is away" },
-        { "//host/insist?nonsense=1", STATUS_INVALID, "nonsense" },
+        { "//host/insist?nonsense=1", STATUS_INVALID, "query parameter: \"nonsense\"" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct store *store = NULL;

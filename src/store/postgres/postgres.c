@@ -279,10 +279,12 @@ static char *place_of(const char *address, struct error *err)
         for (const PQconninfoOption *option = options; option && option->keyword; option++)
             if (option->val && option->val[0] && strcmp(option->keyword, wanted[i]) == 0)
                 buffer_printf(&place, "%s%s=%s", place.len > 0 ? " " : "", wanted[i], option->val);
-    if (!options)
-        error_set(err, STATUS_INVALID, "the store's address cannot be read: %.200s", why ? why : "no memory");
+    if (place.len == 0)
+        buffer_append_text(&place, "as the environment says");
     for (char *end = why ? why + strlen(why) : NULL; end && end > why && end[-1] == '\n'; end--)
         end[-1] = '\0';
+    if (!options)
+        error_set(err, STATUS_INVALID, "the store's address cannot be read: %.200s", why ? why : "no memory");
     PQfreemem(why);
     PQconninfoFree(options);
     char *text = options ? buffer_take(&place) : NULL;

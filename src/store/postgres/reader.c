@@ -24,7 +24,6 @@ struct reading {
     struct postgres_reader *reader;
     struct arena *memory;
     struct error *err;
-    struct error ignored;
 };
 
 static struct reading reading_of(struct store_reader *base, struct arena *memory, struct error *err)

@@ -56,7 +56,6 @@ struct postgres_batch {
     struct postgres_round round;
     bool begun; /* the transaction, at the server */
     bool wrote;
-    bool committing;
     struct error *err;
 };
 

@@ -202,11 +202,6 @@ static enum status put_in_place(struct postgres_batch *batch, const struct postg
 }
 
 /* A job that came and went in one round was never there, but for its events. */
-static bool is_unchanged(const struct postgres_entry *entry)
-{
-    return !entry->was && !entry->is;
-}
-
 enum status round_write(struct postgres_batch *batch)
 {
     for (const struct postgres_entry *entry = batch->round.first; entry; entry = entry->next)
@@ -214,7 +209,7 @@ enum status round_write(struct postgres_batch *batch)
             take_away(batch, entry);
     enum status status = send_all(batch, WRITE_LANES, WRITE_TIMER_DELETE);
     for (const struct postgres_entry *entry = batch->round.first; entry && status == STATUS_OK; entry = entry->next)
-        if (entry->is && !is_unchanged(entry))
+        if (entry->is)
             status = put_in_place(batch, entry);
     if (status == STATUS_OK)
         status = send_all(batch, WRITE_JOBS, WRITE_TIMER);
