@@ -64,11 +64,12 @@ static bool command_read(struct line *line, struct buffer arguments[ARGUMENTS], 
     return true;
 }
 
-static void note_added(struct server *own, const struct buffer *arguments, long count)
+/* How many there are with it. */
+static size_t note_added(struct server *own, const struct buffer *arguments, long count)
 {
     size_t used = 0;
     pthread_mutex_lock(&own->lines.lock);
-    own->added++;
+    size_t number = ++own->added;
     own->last[0] = '\0';
     for (long i = 1; i < count && used < sizeof own->last; i++) {
         used += (size_t)snprintf(own->last + used, sizeof own->last - used, "%s ", arguments[i].data);
@@ -76,6 +77,7 @@ static void note_added(struct server *own, const struct buffer *arguments, long 
             snprintf(own->order + strlen(own->order), sizeof own->order - strlen(own->order), "%s ", arguments[i + 1].data);
     }
     pthread_mutex_unlock(&own->lines.lock);
+    return number;
 }
 
 /* False: it ends the connection. */
@@ -129,12 +131,14 @@ static void serve(struct line *line)
             goes_on = line_write(line, right ? SLICE("+OK\r\n") : SLICE("-WRONGPASS invalid username-password pair\r\n"));
         } else if (strcmp(arguments[0].data, "SELECT") == 0) {
             bool there = strcmp(arguments[1].data, "99") != 0;
+            pthread_mutex_lock(&own->lines.lock);
             snprintf(own->database, sizeof own->database, "%s", arguments[1].data);
+            pthread_mutex_unlock(&own->lines.lock);
             goes_on = line_write(line, there ? SLICE("+OK\r\n") : SLICE("-ERR DB index is out of range\r\n"));
         } else {
             assert_string_equal(arguments[0].data, "XADD");
-            note_added(own, arguments, count);
-            goes_on = added_answer(line, arguments[count - 1].data, own->added);
+            size_t number = note_added(own, arguments, count);
+            goes_on = added_answer(line, arguments[count - 1].data, number);
         }
     }
     for (size_t i = 0; i < ARGUMENTS; i++)
