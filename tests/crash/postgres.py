@@ -12,6 +12,7 @@ import glob
 import os
 import pwd
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -111,6 +112,11 @@ def look(tap, daemon):
         tap.check(done.returncode == 0, f"insist {' '.join(command)} finds no fault", done.stdout + done.stderr)
 
 
+def interrupted(daemon):
+    """Attempts that were not settled at a kill: while the server is away answers wait, also of what was claimed ahead."""
+    return sum(int(count) for count in re.findall(r'"event":"attempts_recovered","count":(\d+)', daemon.said()))
+
+
 def judge(tap, daemon, server, receiver, submitters, kills):
     acknowledged = [name for submitter in submitters for name in submitter.acknowledged]
     strange = [answer for submitter in submitters for answer in submitter.strange]
@@ -129,7 +135,7 @@ def judge(tap, daemon, server, receiver, submitters, kills):
             " WHERE v.job <> '' ORDER BY v.number"):
         events.setdefault((tenant, job), []).append(tuple(int(number) for number in numbers))
     crash.check_ends(tap, acknowledged, events, states)
-    crash.check_requests(tap, receiver.seen(), kills, events, states)
+    crash.check_requests(tap, receiver.seen(), kills, events, states, interrupted(daemon))
     process.note(f"{len(kills)} kills, {len(acknowledged)} jobs acknowledged")
 
 
