@@ -118,10 +118,10 @@ check "check opens what the file refers to, and names all that is not there" end
 printf 'destinations: { a: { url: "https://a:99999/" } }\n' >"$work/refused.yaml"
 ask check -c "$work/refused.yaml"
 check "a port that there cannot be" ended 2 'refused.yaml:1:27: url has a value that does not fit; its port must be a number from 1 to 65535'
-for kind in 'store: "postgres://a/b"' 'destinations: { a: { transport: ses } }' 'destinations: { a: { transport: exec } }'; do
+for kind in 'store: "postgres://127.0.0.1:1/b"' 'store: "redis://a/b"' 'destinations: { a: { transport: ses } }' 'destinations: { a: { transport: exec } }'; do
     printf '%s\n' "$kind" >"$work/refused.yaml"
     ask check -c "$work/refused.yaml"
-    check "what this version does not have is not known: $kind" ended 2 'refused.yaml:1:' 'is not valid'
+    check "what cannot work is not valid: $kind" ended 2 'refused.yaml:1:' 'is not valid'
 done
 printf 'listen: 192.0.2.1:1\nauth: { tokens_file: %s }\ndestinations: { a: { url: "https://a/", tls: { verify: false } } }\n' "$work/tokens.yaml" >"$work/warned.yaml"
 printf 'tokens: []\n' >"$work/tokens.yaml"

@@ -42,7 +42,7 @@ check "why, by its id" ended 0 'only is pending at work'
 ask job plain
 check "one without a tenant" ended 0 'id               plain'
 ask job both
-check "several: which tenants have it" ended 1 '2 tenants have a job "both": "acme", "globex"; say whose with --tenant'
+check "several: which tenants have it" ended 1 '2 tenants have a job "both": ' '"acme"' '"globex"' 'say whose with --tenant'
 ask job both --tenant globex
 check "one of them" ended 0 'tenant           globex'
 ask prioritize only high

@@ -8,7 +8,8 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 GLOSSARY = "docs/GLOSSARY.md"
 
 # Whose names and comments have been gone through; a room that is, joins.
-ROOMS = ("api", "base", "cli", "config", "core", "daemon", "engine", "guests", "lib", "node", "sim", "store", "transport")
+ROOMS = ("api", "base", "cli", "config", "core", "daemon", "engine", "guests", "lib", "node", "sim", "store/memory",
+         "store/sqlite", "transport")
 
 ROW = re.compile(r"\| ([^|]+?) \| ([^|]+?) \| \[`([^`]+)`\]\(\.\./([^)]+)\) \|$")
 AVOIDED = re.compile(r"\| ([a-z ]+) \| ([^|]+) \|$")

@@ -208,6 +208,9 @@ static void test_environment(void **state)
     rig_close(&rig);
 }
 
+/* The C library keeps these two to itself and lets nobody set them: as whoever started the test had them, so they stay. */
+#define THREAD_SIGNALS (3ULL << 31)
+
 /* Descriptors of ours, even such as nobody marked, and signals that we ignore are not the program's. */
 static void test_nothing_is_inherited(void **state)
 {
@@ -219,7 +222,10 @@ static void test_nothing_is_inherited(void **state)
     const char *text = sends[0].text;
     check(strstr(text, "700") == NULL, "%s", text);
     check(strncmp(text, "exit code 0 | 0\n1\n2\n3\n", 22) == 0, "%s", text); /* the fourth is ls's own */
-    check(strstr(text, "0000000000000000\n/\n") != NULL, "%s", text);
+    const char *ignored = strstr(text, "SigIgn:");
+    unsigned long long signals = ignored ? strtoull(ignored + strlen("SigIgn:"), NULL, 16) : ~0ULL;
+    check((signals & ~THREAD_SIGNALS) == 0, "%s", text);
+    check(strstr(text, "\n/\n") != NULL, "%s", text);
     pid_t pid = number_after(text, "pid=");
     char session[32];
     snprintf(session, sizeof session, "\n%d\n", (int)pid);
@@ -315,6 +321,9 @@ static void test_nothing_is_left_open(void **state)
 static void test_daemon_dies(void **state)
 {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it takes no threads after a fork of one that has some */
+#endif
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     pid_t daemon = fork();

@@ -62,7 +62,8 @@ static enum status look_around(const struct config *config)
     struct error error;
     if (count == 0 && store_probe(store_backends, slice_from(config->store), config->durability == DURABILITY_ALWAYS,
                                   &error) != STATUS_OK) {
-        buffer_printf(&problems, "%s: store: ", config->path ? config->path : "defaults");
+        buffer_printf(&problems, "%s:%zu:%zu: store: ", config->path ? config->path : "defaults", config->store_at.line,
+                      config->store_at.column);
         config_hide(config, error.text, &problems);
         buffer_append_byte(&problems, '\n');
         count++;
