@@ -42,6 +42,7 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     map_init(&engine->leased, settings->seed);
     map_init(&engine->lanes.by_id, settings->seed);
     map_init(&engine->lanes.missed, settings->seed);
+    map_init(&engine->lanes.unplaced, settings->seed);
     engine->shared = settings->shared_store;
     engine->office.stage = settings->shared_store ? OWN_UNREAD : OWN_WHOLE;
     enum status status = handover_configure(engine, engine->config, err);

@@ -193,7 +193,7 @@ static bool has_lane(const struct restored *restored, int64_t id)
 static bool wants_rate(const struct restored *restored, const struct saved *note)
 {
     const struct rate_note name = rate_note_parse(note->name);
-    return name.lane > 0 ? has_lane(restored, name.lane) : is_wanted(restored, name.destination);
+    return name.lane > 0 || is_wanted(restored, name.destination);
 }
 
 static enum status read_rates(struct restored *restored, struct store_reader *reader, struct error *err)
@@ -325,6 +325,16 @@ static enum status apply_states(struct engine *engine, const struct restored *re
     return STATUS_OK;
 }
 
+/* A lane that is known and was not read is another destination's: it is right as it is. */
+static void apply_rates(struct engine *engine, const struct restored *restored)
+{
+    for (size_t i = 0; i < restored->rates.count; i++) {
+        const struct rate_note note = rate_note_parse(restored->rates.items[i].name);
+        if (note.lane == 0 || has_lane(restored, note.lane) || !lane_find(engine, note.lane))
+            rate_restore(engine, &restored->rates.items[i]);
+    }
+}
+
 static enum status apply_alerts(struct engine *engine, const struct restored *restored)
 {
     enum status status = STATUS_OK;
@@ -348,8 +358,7 @@ enum status restore_apply(struct engine *engine, const struct restored *restored
         status = apply_states(engine, restored);
     for (size_t i = 0; i < restored->errors.count; i++)
         errors_restore(engine->errors.counted, restored->errors.items[i].name, restored->errors.items[i].value);
-    for (size_t i = 0; i < restored->rates.count; i++)
-        rate_restore(engine, &restored->rates.items[i]);
+    apply_rates(engine, restored);
     for (size_t i = 0; i < restored->running_count && status == STATUS_OK; i++)
         status = lease_restore(engine, &restored->running[i]);
     if (status == STATUS_OK)

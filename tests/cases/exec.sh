@@ -12,6 +12,7 @@ says() { # ID TEXT
     "$insist" job "$1" -o json | grep -qF -e "$2"
 }
 serve() {
+    : >"$work/serve.out" # the last one's word is not this one's
     "$insist" serve "$@" -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
     daemon=$!
     wait_for grep -q 'listens on' "$work/serve.out"

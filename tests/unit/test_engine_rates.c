@@ -157,6 +157,28 @@ static void a_lifted_limit_counts_at_once(void **state)
     stage_end(&stage);
 }
 
+/* A tenant whose jobs are all forgotten is not known after a start; its limit is, when it comes back. */
+static void a_limit_outlives_the_last_job(void **state)
+{
+    (void)state;
+    for (int how = CRASH; how <= RESTART; how++) {
+        struct stage stage = { .destination = delivers };
+        stage_begin(&stage, "retention: { completed: 1s }\n" TO("concurrency: 5, rate: { per_tenant: 5/h }"), began);
+        add_many(&stage, "t", 5);
+        stage_run_for(&stage, 2 * MINUTE_MS);
+        assert_int_equal(stage.send_count, 5);
+        go_down(&stage, how);
+        stage_run_for(&stage, MINUTE_MS);
+        for (int i = 0; i < 3; i++)
+            stage_add(&stage, "d", "t", NULL, "x");
+        stage_run_for(&stage, MINUTE_MS);
+        assert_int_equal(stage.send_count, 5);
+        stage_run_for(&stage, HOUR_MS);
+        assert_int_equal(stage.send_count, 8);
+        stage_end(&stage);
+    }
+}
+
 /* A note that the store refused is written with the next claim. */
 static void a_refused_note_is_written_later(void **state)
 {
@@ -329,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_outlives_the_process),
+        cmocka_unit_test(a_limit_outlives_the_last_job),
         cmocka_unit_test(leases_outlive_it_too),
         cmocka_unit_test(a_kept_limit_meets_another_configuration),
         cmocka_unit_test(a_lifted_limit_counts_at_once),

@@ -81,6 +81,7 @@ struct lanes_recall {
 /* All lanes that the engine knows: those of its own destinations. */
 struct lanes {
     struct map by_id; /* the store numbers them from 1 */
+    struct map unplaced; /* limits of those without jobs, which are not known, for their return: struct unplaced_rate */
     size_t looked;    /* where the last look at them ended, */
     instant look_at;
     struct map missed; /* what was reported of lanes that are not known, until they are read: struct lane_missed */

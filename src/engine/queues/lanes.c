@@ -115,6 +115,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         if (id > dest->queue.forgotten) /* else it was counted before */
             dest->queue.tenants += !slice_equal(tenant, NOTIFY_TENANT);
         lane_configure(lane, engine->config);
+        rates_place(engine, lane);
     }
     *ret_lane = lane;
     return STATUS_OK;
@@ -313,6 +314,10 @@ void lanes_release(struct engine *engine)
     cursor = 0;
     for (struct map_entry *entry; (entry = map_next(&engine->lanes.missed, &cursor));)
         free(entry->value);
+    cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(&engine->lanes.unplaced, &cursor));)
+        free(entry->value);
     map_release(&engine->lanes.by_id);
     map_release(&engine->lanes.missed);
+    map_release(&engine->lanes.unplaced);
 }

@@ -11,10 +11,13 @@
  *
  * A note stays when its time is over and the next one takes its place: there are no more than two of each lane.
  */
+#include "base/log.h"
 #include "engine/loop.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     RATE_FORGET_MS = 1000,
@@ -210,6 +213,49 @@ struct rate_note rate_note_parse(struct slice name)
     return note;
 }
 
+/* Of a lane that is not known. */
+struct unplaced_rate {
+    int64_t lane; /* first: it is the key */
+    instant paid_until, asked_until; /* INSTANT_NONE: nothing */
+};
+
+static struct slice key_of(const int64_t *lane)
+{
+    return (struct slice){ (const char *)lane, sizeof *lane };
+}
+
+/* Without memory the limit is forgotten, which is said. */
+static void set_aside(struct engine *engine, const struct rate_note *note, instant until)
+{
+    struct map *unplaced = &engine->lanes.unplaced;
+    struct unplaced_rate *rate = map_get(unplaced, key_of(&note->lane));
+    if (until == INSTANT_NONE || until <= engine_now(engine))
+        return;
+    if (!rate) {
+        rate = malloc(sizeof *rate);
+        if (rate)
+            *rate = (struct unplaced_rate){ note->lane, INSTANT_NONE, INSTANT_NONE };
+        if (!rate || map_put(unplaced, key_of(&rate->lane), rate) != STATUS_OK) {
+            free(rate);
+            log_event(LOG_ERROR, "rate_forgotten", FIELD_INT("lane", note->lane), FIELD_CSTR("reason", "no memory"));
+            return;
+        }
+    }
+    *(note->asked ? &rate->asked_until : &rate->paid_until) = until;
+}
+
+void rates_place(struct engine *engine, struct lane_state *lane)
+{
+    struct unplaced_rate *rate = map_remove(&engine->lanes.unplaced, key_of(&lane->id));
+    if (!rate)
+        return;
+    assert(rate->lane == lane->id);
+    restore(&lane->rate.limiter, &lane->rate.saved, rate->paid_until);
+    if (rate->asked_until != INSTANT_NONE)
+        restore_asked(engine, lane, rate->asked_until);
+    free(rate);
+}
+
 void rate_restore(struct engine *engine, const struct saved *saved)
 {
     const struct rate_note note = rate_note_parse(saved->name);
@@ -221,4 +267,6 @@ void rate_restore(struct engine *engine, const struct saved *saved)
         restore_asked(engine, lane, value_of(saved));
     else if (lane)
         restore(&lane->rate.limiter, &lane->rate.saved, value_of(saved));
+    else if (note.lane > 0)
+        set_aside(engine, &note, value_of(saved));
 }

@@ -39,7 +39,12 @@ struct rate_note {
     bool asked;               /* how long the lane was asked to wait */
 };
 struct rate_note rate_note_parse(struct slice name);
-/* When its lane is known. */
+/*
+ * What the store has of a limiter. Of a lane without jobs, which is not known here, it waits until the lane comes back: to
+ * have nothing to send for a moment is no way round a limit.
+ */
 void rate_restore(struct engine *engine, const struct saved *saved);
+/* A lane has become known. */
+void rates_place(struct engine *engine, struct lane_state *lane);
 
 #endif
