@@ -161,15 +161,16 @@ static void a_lifted_limit_counts_at_once(void **state)
 static void a_limit_outlives_the_last_job(void **state)
 {
     (void)state;
-    for (int how = CRASH; how <= RESTART; how++) {
+    static const enum how hows[] = { CRASH, RESTART };
+    for (size_t i = 0; i < sizeof hows / sizeof *hows; i++) {
         struct stage stage = { .destination = delivers };
         stage_begin(&stage, "retention: { completed: 1s }\n" TO("concurrency: 5, rate: { per_tenant: 5/h }"), began);
         add_many(&stage, "t", 5);
         stage_run_for(&stage, 2 * MINUTE_MS);
         assert_int_equal(stage.send_count, 5);
-        go_down(&stage, how);
+        go_down(&stage, hows[i]);
         stage_run_for(&stage, MINUTE_MS);
-        for (int i = 0; i < 3; i++)
+        for (int added = 0; added < 3; added++)
             stage_add(&stage, "d", "t", NULL, "x");
         stage_run_for(&stage, MINUTE_MS);
         assert_int_equal(stage.send_count, 5);
