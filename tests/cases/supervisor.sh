@@ -19,11 +19,14 @@ store: sqlite:$work/data/insist.db
 destinations: { work: { transport: pull } }
 END
 listens() { # ADDRESS: leaves $listener and $work/said
+    : >"$work/said" # the last one's word is not this one's
     python3 "$work/listen.py" "$1" >"$work/said" 2>"$work/listen.err" &
     listener=$!
     wait_for grep -q bound "$work/said"
 }
 starts() { # ADDRESS
+    : >"$work/serve.out"
+    : >"$work/serve.err"
     NOTIFY_SOCKET=$1 "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
     daemon=$!
 }
