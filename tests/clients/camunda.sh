@@ -71,7 +71,7 @@ add 8 with-incident CLM-2025-000009 'DUPLICATE_CLAIM' 0
 check "an incident where that is wanted" becomes "$key" "job['state'] == 'incident' and e['body']['retries'] == 0 and 'DUPLICATE_CLAIM' in e['body']['errorMessage']"
 curl -fsS "http://127.0.0.1:$port/stub/requests" >"$work/requests"
 check "only the variables that are needed are asked for" sh -c "! grep -q patient '$work/requests' && grep -q fetchVariable '$work/requests'"
-defaults() { grep -q 'with-incident[^0-9]*timeout[^0-9]*10000,[^0-9]*maxJobsToActivate[^0-9]*50,' "$work/requests"; }
+defaults() { grep -q 'with-incident.\{0,60\}timeout[^0-9]*10000,[^0-9]*maxJobsToActivate[^0-9]*50,' "$work/requests"; }
 check "locked for ten seconds, fifty at most" defaults
 check "with a token, or name and password" sh -c "grep -q 'Bearer secret' '$work/requests' && grep -q 'Basic ZGVtbzpkZW1v' '$work/requests'"
 recorded() { # ID: its decision is in the trail, by whom
