@@ -259,6 +259,7 @@ static void on_terminate(evutil_socket_t fd, UNUSED short what, void *context)
     supervisor_stopping(&daemon->supervisor);
     daemon->drain_until = clock_now() + DRAIN_MS;
     api_stop_accepting(daemon->api);
+    camunda_cease(daemon->camunda);
     engine_stop(daemon->engine);
     prober_abort(daemon->prober);
     struct timeval every = { .tv_usec = DRAIN_CHECK_MS * 1000 };
@@ -299,7 +300,8 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
     if (status == STATUS_OK)
         status = engine_reload(daemon->engine, config, err);
     if (status != STATUS_OK) {
-        camunda_stop(camunda);
+        if (camunda)
+            camunda_follow(daemon->camunda, camunda);
         api_forget(order);
         return status;
     }

@@ -44,7 +44,7 @@ struct camunda {
     struct camunda_settings settings;
     struct worker *workers;
     size_t count;
-    struct camunda *previous; /* of before a reload, asked to stop; NULL: none, or it has ended */
+    struct camunda *previous; /* of another configuration, asked to stop; NULL: none, or it has ended */
 };
 
 /* What one job is answered with. */
@@ -228,7 +228,7 @@ static void answer_all(struct worker *worker, struct reply *replies, size_t coun
     if (lost > 0)
         log_event(LOG_WARN, "camunda_not_answered", FIELD_CSTR("camunda", worker->config->name),
                   FIELD_INT("jobs", (int64_t)lost),
-                  FIELD_CSTR("advice", "their lock has ended; Camunda gives them out again"));
+                  FIELD_CSTR("advice", "Camunda gives them out again when their lock ends"));
     free(open);
     free(exchanges);
 }
@@ -242,7 +242,8 @@ static void handle(struct worker *worker, const struct camunda_job *jobs, size_t
         buffer_init(&replies[i].url, 4096);
         buffer_init(&replies[i].event, EVENT_DATA_BYTES_MAX);
         buffer_init(&replies[i].exchange.body, DECISION_ANSWER_BYTES_MAX);
-        buffer_init(&replies[i].exchange.answer, WIRE_ANSWER_BYTES_MAX);
+        buffer_init(&replies[i].exchange.answer, WIRE_HEAD_BYTES_MAX);
+        replies[i].exchange.head_only = true;
         decide_job(worker, &jobs[i], &replies[i]);
     }
     if (!record(worker, replies, count))
@@ -380,7 +381,7 @@ enum status camunda_start(const struct camunda_settings *settings, struct camund
     return status;
 }
 
-static void tell_to_stop(struct camunda *camunda)
+void camunda_cease(struct camunda *camunda)
 {
     for (size_t i = 0; i < camunda->count; i++)
         if (camunda->workers[i].wire)
@@ -397,13 +398,15 @@ static bool has_ended(const struct camunda *camunda)
 
 void camunda_follow(struct camunda *camunda, struct camunda *previous)
 {
-    if (previous)
-        tell_to_stop(previous);
-    if (previous && has_ended(previous)) {
+    camunda_cease(previous);
+    if (has_ended(previous)) {
         camunda_stop(previous);
-        previous = NULL;
+        return;
     }
-    assert(!camunda->previous);
+    struct camunda *last = previous;
+    while (last->previous)
+        last = last->previous;
+    last->previous = camunda->previous;
     camunda->previous = previous;
 }
 
@@ -411,7 +414,7 @@ void camunda_stop(struct camunda *camunda)
 {
     if (!camunda)
         return;
-    tell_to_stop(camunda);
+    camunda_cease(camunda);
     for (size_t i = 0; i < camunda->count; i++) {
         struct worker *worker = &camunda->workers[i];
         if (worker->started)

@@ -26,7 +26,12 @@ struct camunda;
 /* Starts a thread for each type of each Camunda of the configuration. */
 enum status camunda_start(const struct camunda_settings *settings, struct camunda **ret_camunda,
                           struct error *err) MUST_CHECK;
-/* It takes the place of `previous`, after a reload: that is asked to stop, and never waited for before the end. */
+/* Takes no more jobs, and waits for nobody. */
+void camunda_cease(struct camunda *camunda);
+/*
+ * `previous` is not wanted any more, after a reload or because one failed: it ceases, and is released with `camunda` at the
+ * latest. It is never waited for here: a store that is away would hold up the caller.
+ */
 void camunda_follow(struct camunda *camunda, struct camunda *previous);
 /* What is under way ends at once: its jobs are given out again. The writer must still run. Accepts NULL. */
 void camunda_stop(struct camunda *camunda);

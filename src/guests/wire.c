@@ -21,8 +21,10 @@ struct wire {
 static size_t on_answer(char *data, size_t size, size_t count, void *context)
 {
     struct exchange *exchange = context;
-    buffer_append(&exchange->answer, (struct slice){ data, size * count });
-    return buffer_status(&exchange->answer) == STATUS_OK ? size * count : 0;
+    size_t len = size * count;
+    size_t room = exchange->head_only ? WIRE_HEAD_BYTES_MAX - exchange->answer.len : len;
+    buffer_append(&exchange->answer, (struct slice){ data, len < room ? len : room });
+    return buffer_status(&exchange->answer) == STATUS_OK ? len : 0;
 }
 
 enum status wire_new(const struct wire_settings *settings, struct wire **ret_wire, struct error *err)

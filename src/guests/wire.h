@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WIRE_ANSWER_BYTES_MAX = 16 << 20, WIRE_AT_ONCE_MAX = 64 };
+enum { WIRE_ANSWER_BYTES_MAX = 16 << 20, WIRE_HEAD_BYTES_MAX = 4096, WIRE_AT_ONCE_MAX = 64 };
 
 /* Who asks; texts live as long as the wire. Without username and token nothing is said. */
 struct wire_settings {
@@ -21,6 +21,7 @@ struct wire_settings {
 struct exchange {
     const char *url;
     struct buffer body;
+    bool head_only; /* of the answer no more than WIRE_HEAD_BYTES_MAX is wanted, however much comes */
     /* The results. */
     long status; /* 0: there was no answer, and `failure` says why */
     struct buffer answer;

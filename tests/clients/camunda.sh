@@ -94,7 +94,7 @@ for engine in 8 7; do
         done
     done
     end=completion; [ $engine = 7 ] && end=/complete
-    for fault in '"status": 500' '"status": 503' '"status": 429' '"cut": true'; do
+    for fault in '"status": 500' '"status": 503' '"status": 429' '"huge": 30000000' '"cut": true'; do
         stub_post faults "{\"path\": \"$end\", $fault, \"times\": 2}" >/dev/null
         add $engine analyze-retry CLM-2025-000011 TIMEOUT 0
         check "$of: answering fails twice: $fault" becomes "$key" "job['state'] == 'completed' and job['given'] == 1"

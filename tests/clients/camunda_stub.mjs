@@ -1,7 +1,7 @@
 // A broker as far as job workers see one: Camunda 8's /v2/jobs and Camunda 7's /engine-rest/external-task, with locks that end.
 //   node camunda_stub.mjs PORT_FILE
 // POST /stub/jobs {engine, type, count?, retries?, variables} adds jobs; GET /stub/jobs shows all; POST /stub/faults {path, status?, cut?,
-// half?, stall?, times} lets the next requests whose path contains that fail; GET /stub/requests shows what was asked.
+// half?, huge?, stall?, times} lets the next requests whose path contains that fail; GET /stub/requests shows what was asked.
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 
@@ -108,6 +108,9 @@ function failing(path, response) {
     response.writeHead(200, { "content-type": "application/json", "content-length": 1000 });
     response.write('{"jobs": [');
     setTimeout(() => response.socket.destroy(), 50);
+  } else if (fault.huge) {
+    response.writeHead(503, { "content-type": "text/html" });
+    response.end("x".repeat(fault.huge));
   } else if (fault.stall) setTimeout(() => response.socket?.destroy(), fault.stall);
   else problem(response, fault.status, "as told");
   return true;
