@@ -11,7 +11,7 @@ SANITIZE ?=
 COVERAGE ?=
 COVERAGE_BRANCHES_MIN ?= 95
 FUZZ_SECONDS ?= 60
-WORLDS_SECONDS ?= 60
+WORLDS_SECONDS ?= 30
 NODES_FAULTS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 comma := ,
@@ -58,8 +58,10 @@ build/packages.mk: Makefile tools/deps
 # Exceptions to the warnings: none.
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef \
             -Wcast-qual -Wwrite-strings -Wvla -Werror=implicit-function-declaration $(if $(CI)$(WERROR),-Werror)
-OPTIMIZE ?= -O2 -g
 instrumented := $(SANITIZE)$(COVERAGE)
+# With an instrument the compiler takes most of the time: half of that with less to optimise. What it then knows too little of a number
+# to warn of truly is left to the plain build.
+OPTIMIZE ?= $(if $(instrumented),-O1 -g1 -Wno-format-truncation -Wno-maybe-uninitialized,-O2 -g)
 # Jumps and returns that the processor checks; each has its own flag. tests/tools/test_hardening.sh holds all of it.
 machine := $(shell $(CC) -dumpmachine 2>/dev/null)
 machine_hardening := $(if $(filter x86_64-% i%86-%,$(machine)),-fcf-protection=full -fstack-clash-protection) \
@@ -88,7 +90,9 @@ library_folders := base core config lib
 library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c src/$(folder)/*/*.c))
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c src/*/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o $(B)/obj/gen/reference.o
-api_files := src/api/openapi.json $(filter-out %.c %.h %.md,$(wildcard src/api/page/*))
+page_files := $(filter-out %.c %.h %.md,$(wildcard src/api/page/*))
+page_packed := $(page_files:src/api/page/%=$(B)/gen/page/%.gz)
+api_files := src/api/openapi.json $(page_files) $(page_packed)
 help_pages := $(sort $(wildcard src/cli/help/*.txt))
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(addprefix $(B)/obj/gen/,api.o help.o report.o)
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
@@ -120,6 +124,11 @@ $(B)/obj/tests/%.o: tests/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(say) CC $<
 	$(run)$(CC) $(CFLAGS_ALL) -Itests -MMD -MP -c $< -o $@
+
+# The page's files for browsers that take them packed, which all do.
+$(B)/gen/page/%.gz: src/api/page/%
+	@mkdir -p $(@D)
+	$(run)gzip -9nc $< > $@.part && mv $@.part $@
 
 # Texts that are built in, as tables of files. The names are a prerequisite too: a file that was removed must leave its table.
 define embed
@@ -207,16 +216,27 @@ define stages
 	@tools/runtests --sum $(RESULTS)
 endef
 
-.PHONY: test check
+.PHONY: test test-more check
+# What does not fit in 25 minutes: the same programs once more, each under the tool that has not seen it.
+test-more:
+	@tools/deps test
+	$(call stages,stage-memcheck stage-crash-address stage-cases-thread stage-clang-builds)
+
+stage-crash-address:
+	@$(MAKE) -s SANITIZE=address,undefined stage-crash
+
+stage-cases-thread:
+	@$(MAKE) -s SANITIZE=thread stage-cases
+
 test:
 	@tools/deps test
-	$(call stages,stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
+	$(call stages,stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-coverage)
 
 check:
 	@tools/deps check
 	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,WORLDS_SECONDS=5 NODES_FAULTS=10000)
 
-.PHONY: stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-clang-builds stage-crash-address stage-cases-thread stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
 # The core's own tests: named after a module of it, or knowing nothing above it.
@@ -224,7 +244,9 @@ above_core := ^\#include "(config|lib|store|transport|node|engine|sim|api|daemon
 core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard src/core/*/*.c))) \
     $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -LE '$(above_core)' $$(grep -l '^.include "core/' tests/unit/test_*.c))),$(unit_programs))
 with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|node/|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))
-unit_run = $(if $(findstring thread,$(SANITIZE)),$(with_threads),$(unit_programs))
+# Long ones in virtual time, whose code other programs and the worlds run with this sanitizer as well.
+long_programs := $(addprefix $(B)/tests/,test_store_faults test_engine_concurrency test_engine_looks)
+unit_run = $(if $(findstring thread,$(SANITIZE)),$(with_threads),$(filter-out $(if $(SANITIZE),$(long_programs)),$(unit_programs)))
 stage-unit: $(unit_run)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_run)
 
@@ -265,14 +287,22 @@ stage-nodes: $(B)/nodes
 	@$(runtests) --stage nodes$(variant) --limit 400 --one "broken nodes are found" -- $(B)/nodes --self-test
 
 stage-sanitize:
-	@$(MAKE) -s SANITIZE=address,undefined WORLDS_SECONDS=15 NODES_FAULTS=5000 stage-unit stage-cases stage-crash stage-worlds stage-nodes stage-replay
+	@$(MAKE) -s SANITIZE=address,undefined WORLDS_SECONDS=15 NODES_FAULTS=5000 stage-unit stage-cases stage-worlds stage-nodes stage-replay
 
 stage-thread:
-	@$(MAKE) -s SANITIZE=thread stage-unit stage-cases stage-crash
+	@$(MAKE) -s SANITIZE=thread stage-unit stage-crash
 
+# Its warnings are all given before any code is made. `make test-more` builds with it.
+sources := $(wildcard src/*.c src/*/*.c src/*/*/*.c tests/*/*.c bench/*.c)
 stage-clang:
-	@$(runtests) --stage clang --one "clang builds without a warning" -- \
-	    $(MAKE) -s CC=clang WERROR=1 all $(unit_programs:$(B)/tests/%=build/variant-clang/obj/tests/unit/%.o) build/variant-clang/worlds build/variant-clang/nodes
+	@$(runtests) --stage clang --one "clang reads $(words $(sources)) files without a warning" -- $(MAKE) -s CC=clang WERROR=1 clang-reads
+
+stage-clang-builds:
+	@$(runtests) --stage clang --one "clang builds without a warning" -- $(MAKE) -s CC=clang WERROR=1 all build/variant-clang/worlds build/variant-clang/nodes
+
+.PHONY: clang-reads
+clang-reads:
+	@printf '%s\n' $(sources) | xargs -n 16 -P $(JOBS) $(CC) $(CFLAGS_ALL) -Itests -fsyntax-only
 
 # Every input a fuzzer has ever found worth keeping.
 stage-replay: $(fuzz_names:%=$(B)/fuzz/replay_%)
@@ -291,7 +321,7 @@ stage-memcheck: $(core_programs)
 
 # What takes too long for `make test`: tests/trials.
 .PHONY: trials
-trials: $(B)/insist $(B)/worlds $(B)/nodes $(B)/tests/test_trail
+trials: $(B)/insist $(B)/worlds $(B)/nodes $(B)/tests/test_trail $(B)/tests/test_store_contract $(B)/tests/test_engine_keys
 	@tools/deps test
 	@INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) tests/trials/run
 
@@ -437,6 +467,7 @@ help:
 	@echo "make coverage        branches of the unit tests, build/coverage"
 	@echo "make fuzz            libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) for each target"
 	@echo "make build/worlds    simulated worlds from their seeds: see tests/world/README.md"
+	@echo "make test-more       memcheck, crashes with the address sanitizer, cases with the thread sanitizer, a build with clang"
 	@echo "make trials          long tests, resumable by seed: see tests/trials/README.md"
 	@echo "make bench           measurements"
 	@echo "make format, wrap    clang-format on everything, or on lines that are too long"

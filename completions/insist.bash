@@ -30,10 +30,11 @@ _insist_states() {
 _insist_verbs() {
     case $1 in
     alerts) printf '%s\n' list ack ;;
-    dead) printf '%s\n' list summary export ;;
+    dead) printf '%s\n' list summary export redrive purge redrives cancel undo ;;
     dest) printf '%s\n' list show pause resume contingency ;;
     incidents) printf '%s\n' list show report note ;;
     errors) printf '%s\n' list forget ;;
+    report) printf '%s\n' daily weekly ;;
     audit) printf '%s\n' verify export ;;
     esac
 }
@@ -71,7 +72,7 @@ _insist() {
     fi
     case $command:$at in
     : | :0 | help:1) _insist_offer "$(_insist_commands "$program")" ;;
-    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | audit:1) _insist_offer "$(_insist_verbs "$command")" ;;
+    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | report:1 | audit:1) _insist_offer "$(_insist_verbs "$command")" ;;
     help:2) _insist_offer "$(_insist_verbs "$previous")" ;;
     dest:2 | add:1) _insist_offer "$(_insist_names "$program" name dest list)" ;;
     job:1 | why:1 | retry:1 | resend:1 | cancel:1 | prioritize:1) _insist_offer "$(_insist_names "$program" id jobs)" ;;

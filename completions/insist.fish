@@ -64,8 +64,9 @@ complete -c insist -l tenant -s t -x -a '(__insist_names tenant tenants --all)'
 complete -c insist -l payload -r -F
 complete -c insist -l out -r -F
 complete -c insist -n '__insist_at alerts 1' -a 'list ack'
-complete -c insist -n '__insist_at dead 1' -a 'list summary export'
+complete -c insist -n '__insist_at dead 1' -a 'list summary export redrive purge redrives cancel undo'
 complete -c insist -n '__insist_at dest 1' -a 'list show pause resume contingency'
+complete -c insist -n '__insist_at report 1' -a 'daily weekly'
 complete -c insist -n '__insist_at incidents 1' -a 'list show report note'
 complete -c insist -n '__insist_at errors 1' -a 'list forget'
 complete -c insist -n '__insist_at audit 1' -a 'verify export'

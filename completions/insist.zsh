@@ -15,9 +15,10 @@ _insist_names() { # MEMBER COMMAND...: the values of a member that the command's
 _insist_verbs() {
     case $1 in
     alerts) compadd list ack ;;
-    dead) compadd list summary export ;;
+    dead) compadd list summary export redrive purge redrives cancel undo ;;
     dest) compadd list show pause resume contingency ;;
     incidents) compadd list show report note ;;
+    report) compadd daily weekly ;;
     errors) compadd list forget ;;
     audit) compadd verify export ;;
     esac
@@ -53,7 +54,7 @@ _insist() {
     fi
     case $command:$at in
     :0 | help:1) compadd -- ${(f)"$($program help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')"} ;;
-    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | audit:1) _insist_verbs $command ;;
+    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | report:1 | audit:1) _insist_verbs $command ;;
     help:2) _insist_verbs $words[CURRENT-1] ;;
     dest:2 | add:1) _insist_names name dest list ;;
     job:1 | why:1 | retry:1 | resend:1 | cancel:1 | prioritize:1) _insist_names id jobs ;;

@@ -32,7 +32,8 @@ held to, and of the best runs, because other work on the machine can only make a
   in a power cut. Its load comes from its own client in Node.js. It removes completed jobs, so it keeps less than insist.
 - **beanstalkd** syncs each put with \`-f 0\`, and every 50 ms with \`-f 50\`. The load comes from \`bench/load.c\`.
 - **pg-boss** runs on PostgreSQL with its defaults, which sync each commit. Its load comes from its own client in Node.js. It
-  is the newest version for the Node.js of Debian 12.
+  is the newest version for the Node.js of Debian 12. **graphile-worker** likewise; with a local queue it fetches 500 at once and completes
+  in batches, and keeps nothing of what is done. On PostgreSQL insist runs against the same server, and keeps jobs and events.
 - **The decision** is \`insist_decide\` of the library (\`bench/decide.c\`) with five errors in turn, in processor time, and the
   program with a file of questions in and a file of answers out. It runs on one thread.
 - **The turns** (\`bench/turns.c\`) are what the engine asks for each job that it sends: may this destination be sent to, and
@@ -61,7 +62,7 @@ it, the sender's delivers it. They share the two cores with the load and the rec
 \`\`\`
 make bench                     # everything but the big backlog
 bench/run --big --write        # with it, and write this page
-bench/run enqueue pull         # some of it: enqueue bulk deliver pull concurrency latency idle big decide turns instructions
+bench/run enqueue pull         # some of it: enqueue bulk deliver pull postgres concurrency latency idle big decide turns instructions
 bench/run --quick              # a tenth of the jobs: does it work, not how fast
 bench/run --peers              # only the others
 bench/run --repeat=5           # more turns

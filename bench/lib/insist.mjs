@@ -2,15 +2,18 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import path from "node:path";
-import { freePort, runJson, sleep, startProcess, waitReady } from "./servers.mjs";
+import { cpuSeconds, freePort, runJson, sleep, startProcess, waitReady } from "./servers.mjs";
 
-const TICKS_PER_SECOND = 100; // of /proc/PID/stat, fixed by Linux for user space
-
-function configuration(folder, port, receiverUrl, latencyPort, concurrency) {
+function configuration({ folder, port, receiverUrl, latencyPort, concurrency, store, node, more }) {
+    const extra = Array.from({ length: more }, (_, i) => `  d${i}:
+    url: ${receiverUrl}
+    allow_private: true
+    concurrency: ${concurrency}
+`).join("");
     return `listen: 127.0.0.1:${port}
-store: sqlite:${folder}/store/insist.db
+store: ${store ?? `sqlite:${folder}/store/insist.db`}
 durability: always
-destinations:
+${node ? `node: { name: ${node} }\n` : ""}destinations:
   bench:
     transport: http
     url: ${receiverUrl}
@@ -23,22 +26,25 @@ destinations:
     concurrency: 64
   pull:
     transport: pull
-`;
+${extra}`;
 }
 
 export class Insist {
-    // Starts the program on the folder's store, which it makes when it is not there, and waits until it is ready.
-    static async start({ program, tools, folder, receiverUrl, concurrency = "64" }) {
+    // Starts the program on the folder's store, which it makes when it is not there, or on another, and waits until it is ready.
+    // `node`: its name among several; `more`: so many destinations d0, d1, … besides.
+    static async start({ program, tools, folder, receiverUrl, concurrency = "64", store, node, more = 0 }) {
         const insist = new Insist();
         insist.port = await freePort();
         insist.latencyPort = await freePort();
         insist.tools = tools;
+        insist.node = node;
         insist.folder = folder;
-        const file = path.join(folder, "insist.yaml");
-        writeFileSync(file, configuration(folder, insist.port, receiverUrl, insist.latencyPort, concurrency));
+        const file = path.join(folder, `insist${node ?? ""}.yaml`);
+        writeFileSync(file, configuration({ folder, port: insist.port, receiverUrl, latencyPort: insist.latencyPort, concurrency,
+                                            store, node, more }));
         mkdirSync(path.join(folder, "store"), { recursive: true }); // a new store wants an empty folder
         insist.startedAt = performance.now();
-        insist.server = startProcess("insist", folder, program, ["serve", "-c", file], { cwd: folder });
+        insist.server = startProcess(`insist${node ?? ""}`, folder, program, ["serve", "-c", file], { cwd: folder });
         await waitReady(insist.server, () => fetch(insist.url("/readyz")).then((answer) => answer.ok, () => false));
         insist.readyMs = performance.now() - insist.startedAt;
         return insist;
@@ -100,9 +106,7 @@ export class Insist {
     }
 
     cpuSeconds() {
-        const stat = readFileSync(`/proc/${this.server.child.pid}/stat`, "utf8");
-        const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-        return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+        return cpuSeconds(this.server.child.pid);
     }
 
     rssMb() {

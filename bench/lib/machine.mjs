@@ -51,7 +51,7 @@ export function machine(context, folder) {
             `beanstalkd ${match(firstLine("beanstalkd", ["-v"]), /(\d\S*)/)}`,
             `PostgreSQL ${match(firstLine("psql", ["--version"]), /(\d+\.\d+)/)}`,
             `nginx ${match(spawnSync("nginx", ["-v"], { encoding: "utf8" }).stderr.trim(), /nginx\/(\S+)/)}`,
-            `Node.js ${process.versions.node}`, module("bullmq"), module("ioredis"), module("undici"), module("pg-boss"),
+            `Node.js ${process.versions.node}`, module("bullmq"), module("ioredis"), module("undici"), module("pg-boss"), module("graphile-worker"),
         ].join(", "),
     };
 }

@@ -4,6 +4,7 @@ import path from "node:path";
 import { performance } from "node:perf_hooks";
 import { Insist } from "./insist.mjs";
 import { deliverAll, instructions } from "./instructions.mjs";
+import { postgresMeasures } from "./postgres.mjs";
 import { freePort, linesOf, runFiles, runJson, sleep, startBeanstalkd, startPostgres, startProcess, startRedis, waitReady } from "./servers.mjs";
 
 const perSecond = { per_second: "jobs/s" };
@@ -216,6 +217,7 @@ export function measures(context, scale) {
             ],
             checks: [ratio("insist lease + ack", "BullMQ no-op worker", 2), ratio("insist lease + ack", "pg-boss fetch + complete")],
         },
+        ...postgresMeasures(context, count),
         {
             name: "concurrency", title: "How many at once: receivers of 20 ms with a weakness, concurrency 64, after ten seconds",
             contenders: [

@@ -7,6 +7,7 @@ import path from "node:path";
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const READY_MS_MAX = 30000, STOP_MS_MAX = 60000;
+const TICKS_PER_SECOND = 100; // of /proc/PID/stat, fixed by Linux for user space
 const running = new Set();
 let ending = false; // once set nothing new is started, so that nothing is left behind
 
@@ -72,6 +73,23 @@ async function startOnPort(name, folder, port, command, args, options) {
     server.port = port;
     await waitReady(server, () => accepts(port));
     return server;
+}
+
+// Of a process, and with `family` of its children too, those that have ended among them.
+export function cpuSeconds(pid, family = false) {
+    const read = (id) => {
+        const stat = readFileSync(`/proc/${id}/stat`, "utf8");
+        return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    };
+    const ticks = (fields, names) => names.reduce((sum, name) => sum + Number(fields[name]), 0);
+    let sum = ticks(read(pid), family ? [11, 12, 13, 14] : [11, 12]);
+    for (const id of family ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : []) {
+        try {
+            const fields = read(id);
+            sum += fields[1] === String(pid) ? ticks(fields, [11, 12]) : 0;
+        } catch { /* it has ended */ }
+    }
+    return sum / TICKS_PER_SECOND;
 }
 
 export async function stopAll() {

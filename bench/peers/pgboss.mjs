@@ -1,11 +1,12 @@
 // pg-boss's side of the comparison, in a process of its own: pgboss.mjs MODE PORT USER JOBS
 //   send    one job a call, 64 calls in flight
+//   insert  500 jobs a call, 4 calls in flight
 //   fetch   fetch and complete in batches of 100, 4 in flight
 // Prints one JSON object. The queue lives in a schema of its own, made anew each time.
 import PgBoss from "pg-boss";
 import pg from "pg";
 
-const IN_FLIGHT = 64, BATCH = 100, BATCH_IN_FLIGHT = 4, INSERT = 1000, POOL = 16, WARM_UP = 500;
+const IN_FLIGHT = 64, BATCH = 100, BATCH_IN_FLIGHT = 4, INSERT = 500, POOL = 16, WARM_UP = 500;
 const data = { payload: "x".repeat(512) };
 const [mode, port, user, jobsText] = process.argv.slice(2);
 const jobs = Number(jobsText);
@@ -24,8 +25,14 @@ async function send(boss, queue, count) {
 }
 
 async function fill(boss, queue, count) {
-    for (let i = 0; i < count; i += INSERT)
-        await boss.insert(Array.from({ length: Math.min(INSERT, count - i) }, () => ({ name: queue, data })));
+    let started = 0;
+    await Promise.all(Array.from({ length: BATCH_IN_FLIGHT }, async () => {
+        while (started < count) {
+            const length = Math.min(INSERT, count - started);
+            started += length;
+            await boss.insert(Array.from({ length }, () => ({ name: queue, data })));
+        }
+    }));
 }
 
 async function fetchAndComplete(boss, queue) {
@@ -46,9 +53,14 @@ async function measure(boss) {
         await send(boss, "bench", jobs);
         return seconds(begin);
     }
+    await fill(boss, "warm", WARM_UP);
+    if (mode === "insert") {
+        const begin = process.hrtime.bigint();
+        await fill(boss, "bench", jobs);
+        return seconds(begin);
+    }
     if (mode !== "fetch")
         throw new Error(`unknown mode ${mode}`);
-    await fill(boss, "warm", WARM_UP);
     await fetchAndComplete(boss, "warm");
     await fill(boss, "bench", jobs);
     const begin = process.hrtime.bigint();

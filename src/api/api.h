@@ -11,7 +11,52 @@
 #include "engine/engine.h"
 
 /* Who owns a destination: its engine alone knows how it stands. */
-enum owner { OWNER_HERE, OWNER_UNKNOWN };
+enum owner { OWNER_HERE, OWNER_ELSEWHERE, OWNER_UNKNOWN };
+
+/* Which node that is, and where it is reached; both are empty where it is not known. */
+struct owner_place {
+    char node[128], url[512];
+};
+
+/* The nodes as this one saw them last, and what it did. */
+enum { NODES_SHOWN_MAX = 64 };
+struct node_figure {
+    char name[128];
+    int64_t session;
+    int64_t silent_ms; /* since it was heard of */
+    int64_t destinations;
+};
+struct node_figures {
+    struct node_figure nodes[NODES_SHOWN_MAX]; /* that run */
+    size_t count;
+    int64_t unowned;      /* destinations that nobody has */
+    bool trusted;         /* this one may send */
+    int64_t taken_for_dead; /* sessions of others that it ended, since its start, */
+    int64_t taken, given;   /* and destinations */
+};
+
+/* A call on its way to another node, and its answer. The one who made it owns it again when `done` is called. */
+struct forward {
+    struct message message; /* first: for the way back */
+    const char *method;
+    char *url;
+    char *headers[5]; /* each a whole line; NULL: no more */
+    char *copy;       /* what the body points into */
+    struct slice body;
+    struct {
+        int status; /* 0: it could not be reached, or did not answer */
+        struct buffer body;
+        char content_type[128];
+        int retry_after_s; /* 0: it did not say */
+    } answer;
+    struct mailbox *reply_to;
+    void (*done)(struct forward *forward);
+    void *context;
+    void *curl, *sent_headers; /* these belong to who forwards it */
+    struct forward *next;
+};
+
+struct source_board;
 
 struct api_settings {
     struct config *config; /* the API takes a reference */
@@ -19,9 +64,16 @@ struct api_settings {
     struct store *store;
     struct engine *engine; /* used in its own thread only, by messages */
     struct mailbox *engine_mailbox;
+    struct source_board *sources; /* how they stand; NULL: there are none */
+    const char *config_path; /* of the file, which a simulation reads anew; NULL: there is none */
     uint64_t seed;
     instant (*now)(void *context); /* from the API's thread; NULL: the system's clock */
-    enum owner (*owner)(void *context, struct slice destination); /* likewise; NULL: this one owns all */
+    /* Likewise; NULL: this one owns all. */
+    enum owner (*owner)(void *context, struct slice destination, struct owner_place *ret_place);
+    /* Passes a call on to another node; from the API's thread. NULL: there is none. */
+    void (*forward)(void *context, struct forward *forward);
+    /* Likewise. */
+    void (*node_figures)(void *context, struct node_figures *ret_figures);
     int64_t (*ticks_ms)(void *context); /* as `now`, of a clock that never goes back */
     /* Called about once a second, in the API's thread, while it, the writer and the engine make progress; may be NULL. */
     void (*on_alive)(void *context);

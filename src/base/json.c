@@ -202,6 +202,13 @@ void json_put_string(struct json_writer *json, struct slice value)
     buffer_append_byte(json->out, '"');
 }
 
+void json_name_any(struct json_writer *json, struct slice name)
+{
+    json_put_string(json, name);
+    buffer_append_byte(json->out, ':');
+    json->comma = false; /* the value follows without one */
+}
+
 void json_put_base64(struct json_writer *json, struct slice bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

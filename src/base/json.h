@@ -25,6 +25,8 @@ void json_array_begin(struct json_writer *json);
 void json_array_end(struct json_writer *json);
 /* `name` is a plain ASCII word and is not escaped. */
 void json_name(struct json_writer *json, const char *name);
+/* The same of a name that somebody else chose. */
+void json_name_any(struct json_writer *json, struct slice name);
 
 /* Bytes that are not UTF-8 become U+FFFD: the text is always valid JSON. */
 void json_put_string(struct json_writer *json, struct slice value);

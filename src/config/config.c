@@ -334,6 +334,10 @@ static void file_finish(struct settings *settings, const struct node *root)
         if (config->destinations[i].name &&
             map_put(&loaded->by_name, slice_from(config->destinations[i].name), &config->destinations[i]) != STATUS_OK)
             settings->failed = true;
+    for (size_t i = 0; i < config->destination_count && !config->node.name; i++)
+        if (config->destinations[i].node)
+            problem_add(settings->problems, whole, "destination \"%s\" is for node \"%s\", and this daemon is none: name it"
+                        " (node.name), or leave that out", config->destinations[i].name, config->destinations[i].node);
     if (strcmp(config->store, "memory") == 0)
         config->store = "memory:"; /* a colon at the end needs quotes in YAML, so it may be left out */
     if (!config->listen.loopback && !config->tokens_file)
@@ -345,6 +349,16 @@ static void file_finish(struct settings *settings, const struct node *root)
     config->store_at = (struct config_place){ store.line, store.column };
     config->tokens_file_at = (struct config_place){ tokens.line, tokens.column };
     notify_finish(settings, root, &loaded->by_name);
+    reports_finish(settings, root);
+    forward_finish(settings, root, &loaded->by_name);
+}
+
+/* What is about the one node is not in it. */
+static uint64_t digest_of(const struct node *root)
+{
+    static const char *const own[] = { "listen", "store", "hosts", "node", NULL }, *const self[] = { "name", "url", NULL };
+    const struct node *node = node_child(root, SLICE("node"));
+    return node_digest(root, own) ^ (node ? node_digest(node, self) : 0);
 }
 
 static enum status loading_parse(struct loading *loading, struct slice text, const char *name)
@@ -363,6 +377,7 @@ static enum status loading_parse(struct loading *loading, struct slice text, con
     loading->config->path = settings_copy(&settings, slice_from(name));
     settings_apply(&settings, &file_section, root, loading->config);
     file_finish(&settings, root);
+    loading->config->digest = digest_of(root);
     loading->failed = loading->failed || settings.failed;
     return STATUS_OK;
 }

@@ -197,6 +197,7 @@ struct destination_config {
     const char *name;
     const char *preset; /* NULL: none */
     const char *description; /* NULL: none */
+    const char *node;        /* that is to own it while it runs; NULL: whichever */
     const char *url_shown; /* url without what may be a secret; NULL: it has none */
     enum transport_kind transport;
     const char *url;
@@ -272,6 +273,15 @@ struct notify_config {
     const char *destination; /* where its jobs go: of a webhook NOTIFY_PREFIX and its name */
 };
 
+/* A report that is sent. */
+struct report_config {
+    int weekly; /* a choice: else daily */
+    const char *at, *zone, *to;
+    int at_minute; /* after midnight, */
+    struct zone zone_rules; /* there */
+    const struct notify_config *notify; /* who gets it */
+};
+
 enum on_terminal {
     ON_TERMINAL_ERROR, /* a BPMN error with the documents' code */
     ON_TERMINAL_INCIDENT,
@@ -290,8 +300,43 @@ struct camunda_config {
     const char *username, *password, *token;
 };
 
-/* Names of destinations that begin so are those of webhooks. */
+/* Names of destinations that begin so are those of webhooks, and of urls that jobs may name to be notified there. */
 #define NOTIFY_PREFIX "notify."
+#define CALLBACK_PREFIX "callback."
+
+enum event_format {
+    EVENT_FORMAT_CLOUDEVENTS,
+    EVENT_FORMAT_DOCUMENTS, /* the source documents' records */
+};
+
+/* Which events of jobs become jobs of a destination. */
+struct event_config {
+    const char *name, *to;
+    struct text_list on; /* of event_words */
+    struct text_list where_code, where_dead_code;
+    enum event_format format;
+};
+extern const char *const event_words[]; /* ends with NULL */
+
+/* A stream of Redis whose entries become jobs. */
+struct source_config {
+    const char *name, *redis;
+    const char *username, *password; /* NULL: none, or the url's */
+    struct tls_config tls;
+    const char *stream, *group, *destination;
+    const char *tenant; /* whose they are; NULL: as entries say */
+    int64_t batch;
+    int64_t claim_after_ms;
+    const char *rejected; /* NULL: the stream's name with ":rejected" */
+    bool delete;
+};
+
+/* Where jobs may have the news of their end sent to, besides destinations. */
+struct callbacks_config {
+    struct text_list allow;
+    struct sign_config sign;
+    bool allow_private;
+};
 
 /* Tenants that have a weight together, by the tier's name in fairness.weights. */
 struct tier_config {
@@ -312,6 +357,7 @@ enum durability {
 
 struct config {
     const char *path; /* as given; NULL: the built-in defaults */
+    uint64_t digest;  /* of all that nodes which share a store must have in common */
     struct listen_address listen;
     const char *store; /* sqlite:PATH, memory: */
     enum durability durability;
@@ -329,15 +375,27 @@ struct config {
     int64_t retention_audit_ms;
     const char *tokens_file; /* NULL: none */
     const char *audit_key;   /* a secret; NULL: none */
+    struct {
+        const char *name;  /* NULL: it has the store for itself */
+        const char *url;   /* where others reach it; NULL: as it listens */
+        const char *token; /* a secret, with which nodes call each other; NULL: none is needed */
+    } node;
     struct notify_config *notify;
     size_t notify_count;
+    struct report_config *reports;
+    size_t report_count;
+    struct event_config *events;
+    size_t event_count;
+    struct source_config *sources;
+    size_t source_count;
+    struct callbacks_config callbacks;
     struct camunda_config *camunda;
     size_t camunda_count;
     struct tier_config *tiers;
     size_t tier_count;
     struct destination_config *destinations; /* as written */
     size_t destination_count;
-    struct destination_config *internal; /* made from the webhooks of notify */
+    struct destination_config *internal; /* made from the webhooks of notify, and from callbacks.allow */
     size_t internal_count;
     const struct secret *secrets; /* what references brought in: see config_hide */
     const struct secret_file *secret_files; /* and where from */
@@ -345,7 +403,8 @@ struct config {
     struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
 };
 
-enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000, NOTIFY_MAX = 64, CAMUNDA_MAX = 16 };
+enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000, NOTIFY_MAX = 64, REPORTS_MAX = 16, CAMUNDA_MAX = 16,
+       EVENTS_MAX = 16, SOURCES_MAX = 16 };
 
 /*
  * Reads and checks a file. On failure `problems` has one line a problem, "file:line:column: what is
@@ -368,6 +427,9 @@ void config_unref(struct config *config); /* accepts NULL */
 
 /* Those of webhooks too; NULL when there is none of that name. */
 const struct destination_config *config_destination(const struct config *config, struct slice name);
+
+/* The one that was made for that url of callbacks.allow; NULL: it is not there. */
+const struct destination_config *config_callback(const struct config *config, struct slice url);
 
 /* What is to be used for that tenant: its own, or the destination itself. */
 const struct destination_config *config_for_tenant(const struct destination_config *destination, struct slice tenant);

@@ -258,26 +258,37 @@ static void limit_check(const struct finish *finish)
         FINISH_PROBLEM(finish, &contingency->ramp, "ramp goes beyond the %lld that the destination takes", (long long)limit);
 }
 
-/* An offset, or a place in the system's tz database. */
-static void zone_finish(const struct finish *finish)
+enum status zone_load(const char *name, struct arena *memory, struct zone *ret_zone, struct error *err)
 {
-    struct policy *policy = &finish->config->policy;
     char path[sizeof ZONE_FOLDER + ZONE_NAME_BYTES_MAX];
     struct buffer file;
     struct error error;
-    if (!policy->zone || zone_of_offset(slice_from(policy->zone), &policy->zone_rules))
-        return;
-    bool possible = zone_name_is_possible(slice_from(policy->zone)); /* else it was reported already */
-    snprintf(path, sizeof path, ZONE_FOLDER "%s", possible ? policy->zone : "");
-    enum status status = possible ? file_read(path, ZONE_FILE_BYTES_MAX, true, &file, &error) : STATUS_INVALID;
+    if (zone_of_offset(slice_from(name), ret_zone))
+        return STATUS_OK;
+    if (!zone_name_is_possible(slice_from(name)))
+        return error_set(err, STATUS_INVALID, "zone: \"%s\" is no name of a zone", name);
+    snprintf(path, sizeof path, ZONE_FOLDER "%s", name);
+    enum status status = file_read(path, ZONE_FILE_BYTES_MAX, true, &file, &error);
     if (status == STATUS_OK) {
-        status = zone_read(buffer_slice(&file), finish->settings->memory, &policy->zone_rules, &error);
+        status = zone_read(buffer_slice(&file), memory, ret_zone, &error);
         buffer_release(&file);
     }
-    if (status != STATUS_OK && possible)
-        FINISH_PROBLEM(finish, &policy->zone,
-                       "zone: there is no \"%s\" in the tz database (%s%s: %s); is the package tzdata there?", policy->zone,
-                       ZONE_FOLDER, policy->zone, error.text);
+    if (status == STATUS_OK)
+        return status;
+    return error_set(err, status, "zone: there is no \"%s\" in the tz database (%s%s: %s); is the package tzdata there?",
+                     name, ZONE_FOLDER, name, error.text);
+}
+
+/* One that is no name at all was reported already. */
+static void zone_finish(const struct finish *finish)
+{
+    struct policy *policy = &finish->config->policy;
+    struct error error;
+    if (!policy->zone)
+        return;
+    enum status status = zone_load(policy->zone, finish->settings->memory, &policy->zone_rules, &error);
+    if (status != STATUS_OK && zone_name_is_possible(slice_from(policy->zone)))
+        FINISH_PROBLEM(finish, &policy->zone, "%s", error.text);
     if (status != STATUS_OK)
         policy->zone = NULL;
 }

@@ -60,4 +60,7 @@ void account_check(struct settings *settings, struct destination_draft *draft, s
 void destination_finish(struct settings *settings, struct destination_draft *draft, bool real, struct place place,
                         struct classifier_pool *pool);
 
+/* An offset, or a place in the system's tz database, whose rules are put into `memory`. */
+enum status zone_load(const char *name, struct arena *memory, struct zone *ret_zone, struct error *err) MUST_CHECK;
+
 #endif

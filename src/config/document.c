@@ -1,5 +1,6 @@
 #include "config/document.h"
 
+#include "base/hash.h"
 #include "base/map.h"
 
 #include <string.h>
@@ -322,4 +323,27 @@ const struct node *node_child(const struct node *mapping, struct slice key)
         if (slice_equal(child->key, key))
             return child;
     return NULL;
+}
+
+static bool is_among(struct slice name, const char *const *names)
+{
+    for (size_t i = 0; names && names[i]; i++)
+        if (slice_equal(name, slice_from(names[i])))
+            return true;
+    return false;
+}
+
+uint64_t node_digest(const struct node *node, const char *const *without)
+{
+    uint64_t digest = (uint64_t)node->kind + 1;
+    if (node->kind == NODE_SCALAR)
+        return hash_slice(digest, node_is_null(node), node->value);
+    for (const struct node *child = node->first; child; child = child->next) {
+        uint64_t of = is_among(child->key, without) ? 0 : node_digest(child, NULL);
+        if (node->kind == NODE_SEQUENCE)
+            digest = hash_slice(digest, of, SLICE(""));
+        else if (of != 0)
+            digest += hash_slice(of, 0, child->key);
+    }
+    return digest;
 }

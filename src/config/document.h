@@ -50,5 +50,7 @@ bool node_is_null(const struct node *node);
 const char *node_kind_name(const struct node *node);
 /* The child of a mapping, or NULL. */
 const struct node *node_child(const struct node *mapping, struct slice key);
+/* The same for trees that say the same, in whatever order. `without`: names that do not count; NULL ends. */
+uint64_t node_digest(const struct node *node, const char *const *without);
 
 #endif

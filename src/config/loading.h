@@ -60,10 +60,39 @@ void camunda_apply(struct settings *settings, const struct node *node, void *fie
 /* What needs the whole file: whether the policies are there. */
 void camunda_finish(struct settings *settings, const struct node *root, const struct map *by_name);
 
+/* ---- streams whose entries become jobs ---- */
+
+extern const struct section sources_section;
+
+/* SETTING_SPECIAL: a list into config->sources. */
+void sources_apply(struct settings *settings, const struct node *node, void *field);
+
+/* ---- events and callbacks that go out ---- */
+
+extern const struct section events_section, callbacks_section;
+
+/* SETTING_SPECIAL: a list into config->events. */
+void events_apply(struct settings *settings, const struct node *node, void *field);
+/* What needs the whole file, after notify_finish: whether destinations are there, and one for each url of callbacks. */
+void forward_finish(struct settings *settings, const struct node *root, struct map *by_name);
+
+/* A destination that nobody has written, of a url that something else names. */
+struct internal_destination {
+    const char *name, *description, *url;
+    struct pair_list headers;
+    struct sign_config sign;
+    bool allow_private;
+};
+void internal_finish(struct settings *settings, const struct internal_destination *of, struct place place,
+                     struct destination_config *ret_config);
+
 /* ---- who hears of alerts: the entries, and the destinations that webhooks become ---- */
 
-extern const struct section notify_section;
+extern const struct section notify_section, reports_section;
 
+/* SETTING_SPECIAL: a list into config->reports; once notify is read, whom each goes to. */
+void reports_apply(struct settings *settings, const struct node *node, void *field);
+void reports_finish(struct settings *settings, const struct node *root);
 /* Reads a SETTING_SPECIAL: a list into config->notify. */
 void notify_apply(struct settings *settings, const struct node *node, void *field);
 

@@ -150,31 +150,30 @@ static void through_check(struct settings *settings, const struct notify_config 
 }
 
 /*
- * The destination of a webhook: a plain HTTP one. Its dead letters go away by themselves and never hold it, since nobody
+ * The destination of a url: a plain HTTP one. Its dead letters go away by themselves and never hold it, since nobody
  * looks after them and the next alert must not wait for that.
  */
-static void webhook_finish(struct settings *settings, struct notify_config *notify, struct place place,
-                           struct destination_config *ret_config)
+void internal_finish(struct settings *settings, const struct internal_destination *of, struct place place,
+                     struct destination_config *ret_config)
 {
     struct loading *loading = settings->context;
     struct destination_draft draft;
-    char name[DESTINATION_NAME_BYTES_MAX + 1], subject[DESTINATION_NAME_BYTES_MAX + 32];
+    char subject[DESTINATION_NAME_BYTES_MAX + 32];
     const struct destination_draft *base = preset_draft(loading, SLICE("http"), SLICE(""), place);
     if (!base)
         return;
     draft = *base;
-    snprintf(name, sizeof name, NOTIFY_PREFIX "%s", notify->name);
-    snprintf(subject, sizeof subject, "destination \"%s\"", name);
+    snprintf(subject, sizeof subject, "destination \"%s\"", of->name);
     struct settings own = loading_settings(loading, settings->file, settings->folder, &draft);
     own.subject = subject;
     own.placed = &draft.placed;
-    draft.config.name = notify->destination = settings_copy(&own, slice_from(name));
+    draft.config.name = settings_copy(&own, slice_from(of->name));
     draft.config.preset = "http";
-    draft.config.description = "tells of alerts";
-    draft.config.url = notify->webhook;
-    draft.config.headers = notify->headers;
-    draft.config.sign = notify->sign;
-    draft.config.allow_private = notify->allow_private;
+    draft.config.description = of->description;
+    draft.config.url = of->url;
+    draft.config.headers = of->headers;
+    draft.config.sign = of->sign;
+    draft.config.allow_private = of->allow_private;
     draft.config.dead = (struct dead_config){ .ttl_ms = INT64_C(7) * DAY_MS };
     draft.config.internal = true;
     destination_finish(&own, &draft, true, place, &loading->pool);
@@ -187,7 +186,8 @@ void notify_finish(struct settings *settings, const struct node *root, struct ma
     struct config *config = settings->root;
     const struct node *node = node_child(root, SLICE("notify"));
     struct place place = node ? settings_place(settings, node) : (struct place){ settings->file, 0, 0 };
-    config->internal = settings_alloc(settings, config->notify_count + 1, sizeof *config->internal);
+    config->internal =
+        settings_alloc(settings, config->notify_count + config->callbacks.allow.count + 1, sizeof *config->internal);
     for (size_t i = 0; i < config->notify_count && config->internal; i++) {
         struct notify_config *notify = &config->notify[i];
         notify->destination = notify->through;
@@ -196,9 +196,19 @@ void notify_finish(struct settings *settings, const struct node *root, struct ma
         if (!notify->webhook || !notify->name || strlen(notify->name) > NOTIFY_NAME_BYTES_MAX)
             continue;
         struct destination_config *made = &config->internal[config->internal_count];
-        webhook_finish(settings, notify, place, made);
+        char name[DESTINATION_NAME_BYTES_MAX + 1];
+        snprintf(name, sizeof name, NOTIFY_PREFIX "%s", notify->name);
+        internal_finish(settings,
+                        &(struct internal_destination){ .name = name,
+                                                        .description = "tells of alerts",
+                                                        .url = notify->webhook,
+                                                        .headers = notify->headers,
+                                                        .sign = notify->sign,
+                                                        .allow_private = notify->allow_private },
+                        place, made);
         if (!made->name)
             return;
+        notify->destination = made->name;
         config->internal_count++;
         if (map_put(by_name, slice_from(made->name), made) != STATUS_OK)
             settings->failed = true;

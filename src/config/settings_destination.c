@@ -483,6 +483,11 @@ static const struct setting destination_rows[] = {
     { "extends", SETTING_TEXT, offsetof(struct destination_draft, extends),
       .meaning = "What a preset itself starts from. Only in a preset file." },
     { "description", SETTING_TEXT, AT(description), .meaning = "One line for people.", .check = check_line },
+    { "node", SETTING_TEXT, AT(node),
+      .meaning = "The name of the node that is to send for it, of those that share a store: while it runs and is not "
+                 "drained, the destination is its own. Without it, or while that node is away, whichever the destination "
+                 "falls to.",
+      .check = check_line },
     { "transport", SETTING_ENUM, offsetof(struct destination_draft, transport),
       .meaning = "How jobs are sent. Without it the url tells.", .choices = transports },
     { "url", SETTING_URL, AT(url), .meaning = "Where jobs go: http://, https://, smtp://, smtps://, redis://, rediss://, amqp:// or amqps://." },

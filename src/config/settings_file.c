@@ -48,6 +48,18 @@ static const struct setting audit_rows[] = {
 };
 static const struct section audit_section = { .name = "audit", SECTION_ROWS(audit_rows) };
 
+static const struct setting node_rows[] = {
+    { "name", SETTING_TEXT, AT(node.name),
+      .meaning = "What this node is called among those that share a store on PostgreSQL. Without one a daemon has the store "
+                 "for itself." },
+    { "url", SETTING_TEXT, AT(node.url),
+      .meaning = "Where the other nodes reach this one, as `http://10.0.0.1:7878`; without it, as it listens." },
+    { "token", SETTING_TEXT, AT(node.token),
+      .meaning = "A secret that all nodes share, as `${file:/path}`: they pass calls on to each other with it.",
+      .secret = true },
+};
+static const struct section node_section = { .name = "node", SECTION_ROWS(node_rows) };
+
 static const struct setting file_rows[] = {
     { "listen", SETTING_ADDRESS, AT(listen), "127.0.0.1:7878", .meaning = "Where the HTTP interface listens." },
     { "store", SETTING_TEXT, AT(store), "sqlite:data/insist.db",
@@ -63,8 +75,16 @@ static const struct setting file_rows[] = {
     { "retention", SETTING_SECTION, 0, .meaning = "What is kept.", .section = &retention_section },
     { "auth", SETTING_SECTION, 0, .meaning = "Who may call.", .section = &auth_section },
     { "audit", SETTING_SECTION, 0, .meaning = "The trail of events.", .section = &audit_section },
+    { "node", SETTING_SECTION, 0, .meaning = "One of several daemons that share a store.", .section = &node_section },
     { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about alerts.", .section = &notify_section,
       .special = notify_apply },
+    { "reports", SETTING_SPECIAL, AT(reports), .meaning = "Daily and weekly reports that are sent.",
+      .section = &reports_section, .special = reports_apply },
+    { "events", SETTING_SPECIAL, AT(events), .meaning = "Events as jobs of a destination.", .section = &events_section,
+      .special = events_apply },
+    { "callbacks", SETTING_SECTION, 0, .meaning = "Who may be told of the end of jobs.", .section = &callbacks_section },
+    { "sources", SETTING_SPECIAL, AT(sources), .meaning = "Streams of Redis whose entries become jobs.",
+      .section = &sources_section, .special = sources_apply },
     { "camunda", SETTING_SPECIAL, AT(camunda), .meaning = "Camundas whose processes ask for decisions.",
       .section = &camunda_section, .special = camunda_apply },
     { "tiers", SETTING_SPECIAL, AT(tiers),

@@ -187,6 +187,21 @@ static void check_destination(struct checking *checking, const struct destinatio
     checking->tenant = NULL;
 }
 
+static void check_source(struct checking *checking, const struct source_config *source)
+{
+    const struct {
+        const char *name, *path;
+    } files[] = { { "ca", source->tls.ca }, { "cert", source->tls.cert } };
+    const struct config_place nowhere = { 0, 0 };
+    char name[HOST_BYTES_MAX];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(name, sizeof name, "source \"%s\": tls.%s", source->name, files[i].name);
+        X509_free(files[i].path ? certificate_read(checking, nowhere, name, files[i].path) : NULL);
+    }
+    EVP_PKEY_free(source->tls.key ? key_read(checking, nowhere, source->tls.key) : NULL);
+    ERR_clear_error();
+}
+
 static void check_tokens(struct checking *checking)
 {
     struct tokens *tokens = NULL;
@@ -202,6 +217,8 @@ size_t daemon_problems(const struct config *config, const struct store_backend *
     struct error error;
     for (size_t i = 0; i < config_destination_total(config); i++)
         check_destination(&checking, config_destination_at(config, i));
+    for (size_t i = 0; i < config->source_count; i++)
+        check_source(&checking, &config->sources[i]);
     check_tokens(&checking);
     if (store_address_check(backends, slice_from(config->store), &error) != STATUS_OK)
         tell(&checking, config->store_at, "%s", error.text);

@@ -4,12 +4,13 @@
 #include "base/buffer.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "daemon/forward.h"
+#include "daemon/guests.h"
+#include "daemon/nodes.h"
 #include "daemon/secrets.h"
 #include "daemon/supervisor.h"
 #include "engine/alerts/notify.h"
 #include "engine/engine.h"
-#include "engine/measures.h"
-#include "guests/camunda.h"
 #include "store/inspect.h"
 #include "transport/broker/amqp.h"
 #include "transport/broker/redis.h"
@@ -36,6 +37,7 @@ enum {
     CONNECTIONS_MAX = 100000, /* that we make */
     MAIL_CONNECTIONS_ONE_IN = 4, /* of them are for mail, where some is sent */
     PROGRAMS_MAX = 1024,
+    DISTRUST_MS = 200,
     QUEUES_ONE_IN = 16, /* are for Redis, and as many for AMQP: one a destination */
     PROGRAMS_ONE_IN = 4, /* descriptors of the connections are for programs, where some are run */
 };
@@ -58,11 +60,14 @@ struct daemon {
     struct event *run_event; /* engine_run is due */
     instant run_at;
     struct event *signals[3];
-    struct event *drain_event;
-    instant drain_until; /* INSTANT_NONE: not draining */
+    struct { struct event *event; instant until; } drain; /* INSTANT_NONE: it does not */
     struct error failure; /* of the store; STATUS_OK: none */
-    struct supervisor supervisor;
-    struct camunda *camunda;
+    struct supervisor *supervisor;
+    struct guests *guests;
+    struct source_board *board; /* how the sources stand */
+    struct forwarder *forwarder;
+    struct nodes *nodes;     /* NULL: this one has the store for itself */
+    struct { struct send *first; struct event *event; } distrusted; /* sends that were not begun, to be answered */
 };
 
 static instant daemon_now(void *context)
@@ -97,9 +102,38 @@ static struct transport *transport_of(const struct daemon *daemon, const struct 
     return transport;
 }
 
+static void answer_distrusted(struct daemon *daemon)
+{
+    static const struct answer answer = { .text = { "this node cannot say that it lives", 34 }, .retry_after_ms = -1 };
+    while (daemon->distrusted.first) {
+        struct send *send = daemon->distrusted.first;
+        daemon->distrusted.first = send->next;
+        send->done(send, &answer);
+    }
+}
+
+static void on_distrust(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
+{
+    answer_distrusted(context);
+}
+
+/* Another may have taken over: the job is left alone, as if it had never been claimed. */
+static void distrust(struct daemon *daemon, struct send *send)
+{
+    struct timeval soon = { .tv_usec = DISTRUST_MS * 1000 };
+    send->next = daemon->distrusted.first;
+    daemon->distrusted.first = send;
+    event_add(daemon->distrusted.event, &soon);
+}
+
 static void port_send(void *context, struct send *send)
 {
-    struct transport *transport = transport_of(context, send);
+    struct daemon *daemon = context;
+    struct transport *transport = transport_of(daemon, send);
+    if (daemon->nodes && !nodes_trusted(daemon->nodes)) {
+        distrust(daemon, send);
+        return;
+    }
     send->destination = config_for_tenant(send->destination, send->job->tenant); /* whose account it is */
     transport->ops->start(transport, send);
 }
@@ -157,6 +191,8 @@ static void on_notice(void *context, struct notice *notice)
     struct daemon *daemon = context;
     notice->context = daemon;
     mailbox_post(daemon->mailbox, &notice->message, MESSAGE_NOTICE, run_notice);
+    if (daemon->nodes)
+        nodes_rung(daemon->nodes);
 }
 
 struct failure_message {
@@ -186,50 +222,13 @@ static void on_failure(void *context, const struct error *error)
     mailbox_post(daemon->mailbox, &failed->message, MESSAGE_FAILURE, run_failure);
 }
 
-/* --- guests ------------------------------------------------------------------------------------ */
-
-struct decided_message {
-    struct message message; /* first */
-    struct daemon *daemon;
-    struct decision decision;
-    int64_t took_ns;
-    char policy[]; /* of its own: a reload may come between */
-};
-
-static void run_decided(struct message *message)
-{
-    struct decided_message *decided = message_of(message, MESSAGE_DECIDED);
-    engine_decided(decided->daemon->engine, slice_from(decided->policy), &decided->decision, decided->took_ns);
-    free(decided);
-}
-
-/* From a guest's thread. A figure that there is no memory for is not worth a failure. */
-static void on_decided(void *context, const char *policy, const struct decision *decision, int64_t took_ns)
-{
-    struct daemon *daemon = context;
-    size_t len = strlen(policy);
-    struct decided_message *decided = calloc(1, sizeof *decided + len + 1);
-    if (!decided)
-        return;
-    *decided = (struct decided_message){ .daemon = daemon, .decision = *decision, .took_ns = took_ns };
-    memcpy(decided->policy, policy, len + 1);
-    mailbox_post(daemon->mailbox, &decided->message, MESSAGE_DECIDED, run_decided);
-}
-
-static enum status open_guests(struct daemon *daemon, struct config *config, struct camunda **ret_camunda, struct error *err)
-{
-    const struct camunda_settings settings = {
-        .config = config, .writer = daemon->writer, .now = daemon_now, .on_decided = on_decided, .context = daemon
-    };
-    return camunda_start(&settings, ret_camunda, err);
-}
-
 /* --- signals ----------------------------------------------------------------------------------- */
 
 static void abort_sends(struct daemon *daemon)
 {
     struct send *sends[ABORTS_MAX];
     size_t count;
+    answer_distrusted(daemon);
     while ((count = engine_sends(daemon->engine, sends, ABORTS_MAX)) > 0)
         for (size_t i = 0; i < count; i++) {
             struct transport *transport = transport_of(daemon, sends[i]);
@@ -240,7 +239,7 @@ static void abort_sends(struct daemon *daemon)
 static void on_drain_check(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct daemon *daemon = context;
-    if (clock_now() >= daemon->drain_until) {
+    if (clock_now() >= daemon->drain.until) {
         abort_sends(daemon);
         writer_wait_no_more(daemon->writer);
     }
@@ -251,19 +250,19 @@ static void on_drain_check(UNUSED evutil_socket_t fd, UNUSED short what, void *c
 static void on_terminate(evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct daemon *daemon = context;
-    if (daemon->drain_until != INSTANT_NONE) { /* asked twice: do not wait */
-        daemon->drain_until = clock_now();
+    if (daemon->drain.until != INSTANT_NONE) { /* asked twice: do not wait */
+        daemon->drain.until = clock_now();
         return;
     }
     log_event(LOG_INFO, "stopping", FIELD_INT("signal", (int64_t)fd));
-    supervisor_stopping(&daemon->supervisor);
-    daemon->drain_until = clock_now() + DRAIN_MS;
+    supervisor_stopping(daemon->supervisor);
+    daemon->drain.until = clock_now() + DRAIN_MS;
     api_stop_accepting(daemon->api);
-    camunda_cease(daemon->camunda);
+    guests_cease(daemon->guests);
     engine_stop(daemon->engine);
     prober_abort(daemon->prober);
     struct timeval every = { .tv_usec = DRAIN_CHECK_MS * 1000 };
-    event_add(daemon->drain_event, &every);
+    event_add(daemon->drain.event, &every);
 }
 
 /* Producers take "no such destination" for good, so a file that was cut off must not say it of all of them. */
@@ -295,18 +294,16 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
         status = api_prepare(daemon->api, config, &order, err);
     if (status != STATUS_OK)
         return status;
-    struct camunda *camunda = NULL;
-    status = open_guests(daemon, config, &camunda, err);
+    struct guests_next *guests = NULL;
+    status = guests_prepare(daemon->guests, config, &guests, err);
     if (status == STATUS_OK)
         status = engine_reload(daemon->engine, config, err);
     if (status != STATUS_OK) {
-        if (camunda)
-            camunda_follow(daemon->camunda, camunda);
+        guests_forget(daemon->guests, guests);
         api_forget(order);
         return status;
     }
-    camunda_follow(camunda, daemon->camunda);
-    daemon->camunda = camunda;
+    guests_take(daemon->guests, guests);
     for (size_t i = 0; i < TRANSPORT_COUNT; i++)
         if (daemon->transports[i])
             daemon->transports[i]->ops->forget(daemon->transports[i]);
@@ -314,6 +311,8 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
     config_unref(daemon->running);
     daemon->running = config_ref(config);
     watch_secrets(daemon);
+    if (daemon->nodes)
+        nodes_reload(daemon->nodes, config);
     return STATUS_OK;
 }
 
@@ -326,6 +325,7 @@ static void tell_unheeded(const struct config *running, const struct config *con
     } settings[] = {
         { "listen", strcmp(running->listen.host, config->listen.host) != 0 || running->listen.port != config->listen.port },
         { "store", strcmp(running->store, config->store) != 0 },
+        { "node.name", strcmp(running->node.name ? running->node.name : "", config->node.name ? config->node.name : "") != 0 },
         { "durability", running->durability != config->durability },
         { "audit.key", strcmp(running->audit_key ? running->audit_key : "", config->audit_key ? config->audit_key : "") != 0 },
         { "limits.pending", running->pending_max != config->pending_max },
@@ -343,11 +343,14 @@ static void on_reload(UNUSED evutil_socket_t fd, UNUSED short what, void *contex
     struct config *config;
     struct buffer problems;
     struct error error;
-    if (!daemon->settings->config_path) {
-        log_event(LOG_WARN, "not_reloaded", FIELD_CSTR("reason", "there is no configuration file"));
+    bool stopping = daemon->drain.until != INSTANT_NONE;
+    if (stopping || !daemon->settings->config_path) {
+        log_event(LOG_WARN, "not_reloaded",
+                  FIELD_CSTR("reason", stopping ? "the daemon is stopping; the next start reads the file"
+                                                : "there is no configuration file"));
         return;
     }
-    supervisor_reloading(&daemon->supervisor);
+    supervisor_reloading(daemon->supervisor);
     buffer_init(&problems, 64 * 1024);
     if (config_load(daemon->settings->config_path, &config, &problems) != STATUS_OK) {
         log_event(LOG_ERROR, "not_reloaded", FIELD_TEXT("problems", buffer_slice(&problems)));
@@ -361,7 +364,7 @@ static void on_reload(UNUSED evutil_socket_t fd, UNUSED short what, void *contex
         config_unref(config);
     }
     buffer_release(&problems);
-    supervisor_ready(&daemon->supervisor);
+    supervisor_ready(daemon->supervisor);
 }
 
 static void on_secret(void *context)
@@ -386,8 +389,9 @@ static enum status open_loop(struct daemon *daemon, struct error *err)
     if (!daemon->loop)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the loop");
     daemon->run_event = event_new(daemon->loop, -1, 0, on_run, daemon);
-    daemon->drain_event = event_new(daemon->loop, -1, EV_PERSIST, on_drain_check, daemon);
-    if (!daemon->run_event || !daemon->drain_event)
+    daemon->drain.event = event_new(daemon->loop, -1, EV_PERSIST, on_drain_check, daemon);
+    daemon->distrusted.event = event_new(daemon->loop, -1, 0, on_distrust, daemon);
+    if (!daemon->run_event || !daemon->drain.event || !daemon->distrusted.event)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the loop");
     enum status status = add_signal(daemon, 0, SIGTERM, on_terminate, err);
     if (status == STATUS_OK)
@@ -419,6 +423,9 @@ static enum status open_store(struct daemon *daemon, struct error *err)
                                        .make = daemon->settings->init ? STORE_MAKE : STORE_MAKE_IN_EMPTY_FOLDER,
                                        .audit_key = slice_from(config->audit_key ? config->audit_key : ""),
                                        .now = clock_now() };
+    char url[NODE_URL_BYTES];
+    if (config->node.name)
+        nodes_name(config, &settings, url);
     enum status status = store_open(daemon->settings->backends, slice_from(config->store), &settings, &daemon->store, err);
     if (status != STATUS_OK)
         return status;
@@ -490,6 +497,9 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
     enum status status = open_transports(daemon, err);
     if (status == STATUS_OK)
         status = prober_new(daemon->loop, &daemon->prober, err);
+    daemon->board = source_board_new();
+    if (status == STATUS_OK && !daemon->board)
+        status = error_set(err, STATUS_NO_MEMORY, "no memory for what is known of sources");
     if (status != STATUS_OK)
         return status;
     struct engine_settings settings = {
@@ -497,17 +507,56 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
                    .read = port_read, .disk_free = port_disk_free, .wake_at = port_wake_at, .ticks_ns = port_ticks_ns },
         .mailbox = daemon->mailbox,
         .config = daemon->config,
+        .sources = daemon->board,
         .seed = daemon->store->seed,
+        .shared_store = daemon->config->node.name != NULL,
     };
     status = engine_new(&settings, &daemon->engine, err);
     return status == STATUS_OK ? engine_start(daemon->engine, daemon->reader, err) : status;
+}
+
+static enum status open_nodes(struct daemon *daemon, struct error *err)
+{
+    const struct nodes_settings settings = {
+        .store = daemon->store, .writer = daemon->writer, .engine = daemon->engine, .mailbox = daemon->mailbox,
+        .config = daemon->config, .now = daemon_now, .on_fenced = on_failure, .context = daemon
+    };
+    if (!daemon->config->node.name)
+        return STATUS_OK;
+    enum status status = forwarder_new(&daemon->forwarder, err);
+    return status == STATUS_OK ? nodes_new(&settings, &daemon->nodes, err) : status;
+}
+
+static void forward_call(void *context, struct forward *forward)
+{
+    const struct daemon *daemon = context;
+    forwarder_send(daemon->forwarder, forward);
+}
+
+static void node_figures(void *context, struct node_figures *ret_figures)
+{
+    const struct daemon *daemon = context;
+    nodes_figures(daemon->nodes, ret_figures);
+}
+
+static enum owner owner_of(void *context, struct slice destination, struct owner_place *ret_place)
+{
+    const struct daemon *daemon = context;
+    return nodes_owner(daemon->nodes, destination, ret_place);
+}
+
+static bool is_steward(void *context)
+{
+    const struct daemon *daemon = context;
+    struct owner_place place;
+    return nodes_owner(daemon->nodes, SLICE(""), &place) == OWNER_HERE && place.node[0];
 }
 
 /* This is called in the API's thread. */
 static void on_alive(void *context)
 {
     struct daemon *daemon = context;
-    supervisor_alive(&daemon->supervisor);
+    supervisor_alive(daemon->supervisor);
 }
 
 static enum status open_api(struct daemon *daemon, struct error *err)
@@ -518,13 +567,31 @@ static enum status open_api(struct daemon *daemon, struct error *err)
         .store = daemon->store,
         .engine = daemon->engine,
         .engine_mailbox = daemon->mailbox,
+        .sources = daemon->board,
+        .config_path = daemon->settings->config_path,
         .seed = daemon->store->seed,
         .now = daemon_now,
+        .owner = daemon->nodes ? owner_of : NULL,
+        .forward = daemon->nodes ? forward_call : NULL,
+        .node_figures = daemon->nodes ? node_figures : NULL,
         .on_alive = on_alive,
         .context = daemon,
     };
-    enum status status = api_new(&settings, &daemon->api, err);
-    return status == STATUS_OK ? api_start(daemon->api, err) : status;
+    return api_new(&settings, &daemon->api, err);
+}
+
+static enum status open_guests(struct daemon *daemon, struct error *err)
+{
+    const struct guests_settings guests = { .store = daemon->store, .writer = daemon->writer, .engine = daemon->engine,
+                                            .mailbox = daemon->mailbox, .board = daemon->board, .now = daemon_now,
+                                            .is_steward = daemon->nodes ? is_steward : NULL, .context = daemon };
+    return guests_open(&guests, daemon->config, &daemon->guests, err);
+}
+
+/* The last: who follows the trail has its place before the first job is taken, and so misses nothing of it. */
+static enum status begin_answering(struct daemon *daemon, struct error *err)
+{
+    return api_start(daemon->api, err);
 }
 
 /*
@@ -539,8 +606,9 @@ static void stop_work(struct daemon *daemon)
     prober_abort(daemon->prober);
     abort_sends(daemon);
     writer_wait_no_more(daemon->writer);
-    camunda_stop(daemon->camunda);
-    daemon->camunda = NULL;
+    guests_stop(daemon->guests);
+    daemon->guests = NULL;
+    forwarder_stop(daemon->forwarder);
     if (daemon->api)
         api_stop(daemon->api);
     bool late = false;
@@ -563,12 +631,17 @@ static void close_all(struct daemon *daemon)
 {
     stop_work(daemon);
     api_free(daemon->api);
+    bool in_order = daemon->failure.status == STATUS_OK && daemon->engine && engine_under_way(daemon->engine) == 0;
     writer_free(daemon->writer);
+    nodes_stop(daemon->nodes, in_order); /* until here others knew that it lives */
     reads_free(daemon->reads);
     if (daemon->mailbox)
         mailbox_drain(daemon->mailbox); /* their last notices and answers */
     if (daemon->engine && engine_under_way(daemon->engine) == 0)
         engine_free(daemon->engine);
+    source_board_free(daemon->board);
+    nodes_free(daemon->nodes);
+    forwarder_free(daemon->forwarder);
     for (size_t i = 0; i < TRANSPORT_COUNT; i++)
         if (daemon->transports[i])
             daemon->transports[i]->ops->free(daemon->transports[i]);
@@ -584,8 +657,10 @@ static void close_all(struct daemon *daemon)
             event_free(daemon->signals[i]);
     if (daemon->run_event)
         event_free(daemon->run_event);
-    if (daemon->drain_event)
-        event_free(daemon->drain_event);
+    if (daemon->drain.event)
+        event_free(daemon->drain.event);
+    if (daemon->distrusted.event)
+        event_free(daemon->distrusted.event);
     if (daemon->loop)
         event_base_free(daemon->loop);
     config_unref(daemon->running);
@@ -627,48 +702,65 @@ static void log_started(const struct daemon *daemon)
     buffer_release(&store);
 }
 
+static enum status open_all(struct daemon *daemon, struct error *err)
+{
+    enum status (*const steps[])(struct daemon *, struct error *) = { open_loop, open_store,  open_engine,    open_nodes,
+                                                                      open_api,  open_guests, begin_answering };
+    enum status status = daemon_check(daemon->config, daemon->settings->backends, err);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++)
+        status = steps[i](daemon, err);
+    return status;
+}
+
+/* One life of the process: until it is stopped, or its store failed, or others took it for dead. */
+static enum status live(struct daemon *daemon, struct error *err)
+{
+    const struct daemon_settings *settings = daemon->settings;
+    enum status status = open_all(daemon, err);
+    if (status == STATUS_OK) {
+        daemon_let_reload(); /* its handler is there */
+        watch_secrets(daemon);
+        supervisor_ready(daemon->supervisor);
+        log_started(daemon);
+        if (settings->on_ready)
+            settings->on_ready(settings->context, api_port(daemon->api));
+        event_base_loop(daemon->loop, EVLOOP_NO_EXIT_ON_EMPTY);
+        if (daemon->failure.status != STATUS_OK) {
+            *err = daemon->failure;
+            status = daemon->failure.status;
+        }
+    }
+    bool stopped = daemon->drain.until != INSTANT_NONE && status == STATUS_OK;
+    bool again = daemon->drain.until == INSTANT_NONE && status == STATUS_FENCED;
+    struct config *running = again ? config_ref(daemon->running) : NULL;
+    close_all(daemon);
+    if (stopped)
+        log_event(LOG_INFO, "stopped", FIELD_CSTR("version", INSIST_VERSION)); /* everything is on the disk */
+    *daemon = (struct daemon){ .config = running };
+    return status;
+}
+
 enum status daemon_run(const struct daemon_settings *settings, struct error *err)
 {
-    struct daemon daemon = { .settings = settings, .run_at = INSTANT_NONE, .drain_until = INSTANT_NONE };
-    daemon.config = config_ref(settings->config);
-    daemon.running = config_ref(settings->config);
+    struct supervisor supervisor;
+    struct config *config = config_ref(settings->config);
+    enum status status;
     signal(SIGPIPE, SIG_IGN); /* both are reported by the call that failed, and handled there */
     signal(SIGXFSZ, SIG_IGN);
     event_set_log_callback(on_libevent_log);
     raise_descriptors();
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");
-
-    supervisor_open(&daemon.supervisor);
-    enum status status = daemon_check(daemon.config, settings->backends, err);
-    if (status == STATUS_OK)
-        status = open_loop(&daemon, err);
-    if (status == STATUS_OK)
-        status = open_store(&daemon, err);
-    if (status == STATUS_OK)
-        status = open_engine(&daemon, err);
-    if (status == STATUS_OK)
-        status = open_api(&daemon, err);
-    if (status == STATUS_OK)
-        status = open_guests(&daemon, daemon.config, &daemon.camunda, err);
-    if (status == STATUS_OK) {
-        daemon_let_reload(); /* its handler is there */
-        watch_secrets(&daemon);
-        supervisor_ready(&daemon.supervisor);
-        log_started(&daemon);
-        if (settings->on_ready)
-            settings->on_ready(settings->context, api_port(daemon.api));
-        event_base_loop(daemon.loop, EVLOOP_NO_EXIT_ON_EMPTY);
-        if (daemon.failure.status != STATUS_OK) {
-            *err = daemon.failure;
-            status = daemon.failure.status;
-        }
-    }
-    bool stopped = daemon.drain_until != INSTANT_NONE && status == STATUS_OK;
-    close_all(&daemon);
-    supervisor_close(&daemon.supervisor);
-    curl_global_cleanup();
-    if (stopped)
-        log_event(LOG_INFO, "stopped", FIELD_CSTR("version", INSIST_VERSION)); /* everything is on the disk */
+    supervisor_open(&supervisor);
+    do {
+        struct daemon daemon = { .settings = settings, .run_at = INSTANT_NONE, .drain.until = INSTANT_NONE,
+                                 .config = config, .running = config_ref(config), .supervisor = &supervisor };
+        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+            return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");
+        status = live(&daemon, err);
+        curl_global_cleanup();
+        config = daemon.config;
+        if (config)
+            log_event(LOG_WARN, "begins_anew", FIELD_CSTR("reason", "others took this node for dead, and what it had over"));
+    } while (config);
+    supervisor_close(&supervisor);
     return status;
 }

@@ -22,7 +22,7 @@ enum { STATE_BYTES_MAX = 1 << 20 };
 
 struct dest *dest_find(const struct engine *engine, struct slice name)
 {
-    return map_get(&engine->dests_by_name, name);
+    return map_get(&engine->dests.by_name, name);
 }
 
 static void dest_init(struct engine *engine, struct dest *dest)
@@ -31,7 +31,7 @@ static void dest_init(struct engine *engine, struct dest *dest)
     gate_init(&dest->gate, &dest->rules.first, engine_now(engine), INSTANT_NONE);
     dest->rules.second = fallback_rules_of(NULL);
     gate_init(&dest->fallback, &dest->rules.second, engine_now(engine), INSTANT_NONE);
-    dest->pause.since = INSTANT_NONE;
+    dest->orders.paused_since = INSTANT_NONE;
     dest->holds.asked_until = INSTANT_NONE;
     dest->block.alone_until = INSTANT_NONE;
     dest->ahead.answer_ms = SECOND_MS; /* it has to prove that it is quick */
@@ -39,13 +39,14 @@ static void dest_init(struct engine *engine, struct dest *dest)
     dest_alerts_init(&dest->alerts);
     dest->rate.saved = INSTANT_NONE;
     rate_init(&dest->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
-    adaptive_init(&dest->adaptive);
+    adaptive_init(&dest->trend.adaptive);
     rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
     dest->redrive.next_due = INSTANT_NONE;
     turns_init(&dest->queue.turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
     shares_init(&dest->queue.shares);
     dest->queue.end = &dest->queue.first;
     dest->workers.last = &dest->workers.first;
+    assert(dest->gate.rules == &dest->rules.first && dest->fallback.rules == &dest->rules.second);
 }
 
 enum status dest_add(struct engine *engine, struct slice name, struct dest **ret_dest)
@@ -56,14 +57,14 @@ enum status dest_add(struct engine *engine, struct slice name, struct dest **ret
         if (!dest)
             return STATUS_NO_MEMORY;
         dest->name = strndup(name.data, name.len);
-        if (!dest->name || map_put(&engine->dests_by_name, slice_from(dest->name), dest) != STATUS_OK) {
+        if (!dest->name || map_put(&engine->dests.by_name, slice_from(dest->name), dest) != STATUS_OK) {
             free(dest->name);
             free(dest);
             return STATUS_NO_MEMORY;
         }
         dest_init(engine, dest);
-        dest->next = engine->dests;
-        engine->dests = dest;
+        dest->next = engine->dests.first;
+        engine->dests.first = dest;
     }
     *ret_dest = dest;
     return STATUS_OK;
@@ -77,6 +78,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
 /* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */
 static void begin_anew(struct engine *engine, struct dest *dest)
 {
+    assert(dest->rules.first.concurrency > 0 && dest->rules.second.concurrency > 0);
     concurrency_restart(&dest->gate.adaptive, dest->rules.first.concurrency, !dest->rules.first.fixed_concurrency);
     concurrency_restart(&dest->fallback.adaptive, dest->rules.second.concurrency, !dest->rules.second.fixed_concurrency);
     if (dest->rules.first.health_every_ms > 0) {
@@ -112,23 +114,27 @@ void dest_configure(struct engine *engine, struct dest *dest, const struct confi
 
 bool dest_dead_full(const struct dest *dest)
 {
+    assert(dest->dead.count >= 0 && dest->dead.dying >= 0);
     return dest->config && dest->config->dead.max > 0 && dest->dead.count + dest->dead.dying >= dest->config->dead.max;
 }
 
 void dest_free(struct engine *engine, struct dest *dest)
 {
-    struct dest **link = &engine->dests;
+    assert(!dest->check.engine && !dest->own.loading);
+    assert(dest->ahead.count == 0 && dest->ahead.asked == 0 && dest->workers.out == 0);
+    struct dest **link = &engine->dests.first;
     while (*link != dest)
         link = &(*link)->next;
     *link = dest->next;
-    map_remove(&engine->dests_by_name, slice_from(dest->name));
+    map_remove(&engine->dests.by_name, slice_from(dest->name));
     while (dest->queue.first)
         lane_drop(engine, dest->queue.first);
+    assert(dest->queue.lanes == 0 && dest->queue.end == &dest->queue.first);
     turns_release(&dest->queue.turns);
-    free(dest->pause.reason);
+    free(dest->orders.pause_reason);
     free(dest->block.reason);
     free(dest->block.alone_reason);
-    free(dest->mode_reason);
+    free(dest->orders.mode_reason);
     free(dest->second.reason);
     incident_release(&dest->incident);
     free(dest->name);
@@ -140,6 +146,7 @@ void dest_free(struct engine *engine, struct dest *dest)
 /* Should ever more changes wait than there is room for, the newest takes the place of the one before: the state is whole. */
 void dest_changed(struct dest *dest, struct dest_change change)
 {
+    assert(change.change && (!change.lane || change.lane->dest == dest));
     size_t at = dest->saved.change_count < DEST_CHANGES_MAX ? dest->saved.change_count++ : DEST_CHANGES_MAX - 1;
     dest->saved.changes[at] = change;
     struct slice by = utf8_cut(dest->saved.operator_name, OPERATOR_BYTES - 1);
@@ -147,6 +154,7 @@ void dest_changed(struct dest *dest, struct dest_change change)
         memcpy(dest->saved.changes[at].by, by.data, by.len);
     saved_waits_changed(&dest->saved.waits);
     dest->alerts.due = true;
+    assert(dest->saved.change_count > 0 && dest->saved.change_count <= DEST_CHANGES_MAX);
 }
 
 void engine_operator(struct engine *engine, struct slice destination, struct slice who)
@@ -165,6 +173,7 @@ static void write_reason(struct json_writer *json, const char *name, const char 
 /* What an event tells, or the whole of what is saved: only that may be larger than an event. */
 static struct slice state_text(const struct dest *dest, const struct dest_change *change, bool whole, struct arena *memory)
 {
+    assert(change->change && (!change->lane || change->lane->dest == dest));
     struct buffer state;
     struct gate_saved saved = gate_save(&dest->gate);
     if (dest->holds.asked_alone)
@@ -179,14 +188,14 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     json_member_instant(&json, "at", change->at);
     if (!whole)
         json_member_given(&json, "by", slice_from(change->by));
-    write_reason(&json, "reason", dest->pause.reason);
-    json_member_instant(&json, "since", dest->pause.since);
+    write_reason(&json, "reason", dest->orders.pause_reason);
+    json_member_instant(&json, "since", dest->orders.paused_since);
     write_reason(&json, "block_reason", dest->block.reason);
     if (whole && dest->block.alone_until != INSTANT_NONE) {
         json_member_instant(&json, "refused_until", dest->block.alone_until);
         write_reason(&json, "refused_reason", dest->block.alone_reason);
     }
-    write_reason(&json, "mode_reason", dest->mode_reason);
+    write_reason(&json, "mode_reason", dest->orders.mode_reason);
     if (change->lane) {
         json_member_text(&json, "tenant", change->lane->tenant);
         if (change->lane->hold.held)
@@ -195,8 +204,8 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     if (whole)
         lane_holds_write(&json, dest);
     fallback_state_write(&json, dest);
-    if (dest->cycles.last.number > 0 && (whole || change->cycle == dest->cycles.last.number))
-        cycle_write(&json, &dest->cycles.last);
+    if (dest->trend.cycles.last.number > 0 && (whole || change->cycle == dest->trend.cycles.last.number))
+        cycle_write(&json, &dest->trend.cycles.last);
     gate_state_write(&json, &saved);
     json_object_end(&json);
     struct slice text =
@@ -217,6 +226,7 @@ static void dest_saved(const struct op_result *result);
 /* False: not now. */
 static bool save_first(struct engine *engine, struct dest *dest)
 {
+    assert(dest->saved.change_count > 0);
     struct store_op *op = outgoing_add(engine, dest_saved, NULL);
     if (!op)
         return false; /* after the batch that is full now */
@@ -244,12 +254,14 @@ static bool save_first(struct engine *engine, struct dest *dest)
 static void look_saved(const struct op_result *result)
 {
     struct dest *dest = result->context;
+    assert(result->op->kind == OP_SAVE);
     if (!result->applied && dest->own.stage == OWN_LOSING && !result->engine->stopping)
         dest->saved.looked = true;
 }
 
 static void save_look(struct engine *engine, struct dest *dest)
 {
+    assert(dest->saved.looked && dest->saved.change_count == 0);
     struct store_op *op = outgoing_add(engine, look_saved, dest);
     if (!op)
         return;
@@ -266,7 +278,7 @@ void dests_save(struct engine *engine)
 {
     if (engine_must_wait(engine))
         return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         while (dest->saved.change_count > 0)
             if (!save_first(engine, dest))
                 return;
@@ -285,12 +297,14 @@ static void save_again(const struct engine *engine, struct dest *dest, const str
     memmove(dest->saved.changes + at + 1, dest->saved.changes + at,
             (dest->saved.change_count++ - at) * sizeof *dest->saved.changes);
     dest->saved.changes[at] = *change;
+    assert(dest->saved.change_count <= DEST_CHANGES_MAX);
 }
 
 static void dest_saved(const struct op_result *result)
 {
     const struct sent_change *sent = result->context;
     struct dest *dest = sent->dest;
+    assert(result->op->kind == OP_DESTINATION && sent->change.change);
     struct error error = result->batch->error;
     if (result->applied)
         error.status = STATUS_OK;
@@ -316,6 +330,7 @@ static char *copy_text(const json_t *root, const char *name)
 
 void dest_restore(struct engine *engine, struct dest *dest, const struct restored_state *state)
 {
+    assert(dest->own.stage != OWN_LOSING && slice_equal(state->name, slice_from(dest->name)));
     json_t *root = json_loadb(state->text.data, state->text.len, 0, NULL);
     struct gate_saved saved = gate_save(&dest->gate);
     instant since = saved_instant(root, "since");
@@ -326,12 +341,12 @@ void dest_restore(struct engine *engine, struct dest *dest, const struct restore
     if (block_holds(&dest->gate.block))
         dest->block.reason = copy_text(root, json_object_get(root, "block_reason") ? "block_reason" : "reason");
     if (saved.paused)
-        dest->pause.reason = copy_text(root, "reason");
+        dest->orders.pause_reason = copy_text(root, "reason");
     if (saved.paused && since != INSTANT_NONE)
-        dest->pause.since = since;
+        dest->orders.paused_since = since;
     if (saved.contingency.mode == MODE_CONTINGENCY)
-        dest->mode_reason = copy_text(root, "mode_reason");
-    cycle_read(root, &dest->cycles.last);
+        dest->orders.mode_reason = copy_text(root, "mode_reason");
+    cycle_read(root, &dest->trend.cycles.last);
     lane_holds_read(engine, dest, root, state);
     fallback_state_read(dest, root, engine_now(engine));
     json_decref(root);
@@ -339,6 +354,7 @@ void dest_restore(struct engine *engine, struct dest *dest, const struct restore
 
 bool dest_is_saved(const struct dest *dest)
 {
+    assert(dest->saved.change_count <= DEST_CHANGES_MAX);
     return dest->saved.change_count == 0 && !dest->saved.looked;
 }
 
@@ -347,6 +363,7 @@ bool dest_is_saved(const struct dest *dest)
 bool hold_reason_set(char **held, struct slice reason)
 {
     struct slice whole = utf8_cut(reason, HOLD_REASON_BYTES_MAX);
+    assert(whole.len <= HOLD_REASON_BYTES_MAX);
     if (*held && slice_equal(whole, slice_from(*held)))
         return false;
     char *copy = whole.len > 0 ? strndup(whole.data, whole.len) : NULL; /* without memory it is held and says less */

@@ -9,11 +9,14 @@
 #include "core/outage/cycle.h"
 #include "core/outage/gate.h"
 #include "engine/alerts/alerts.h"
+#include "engine/days.h"
+#include "engine/history.h"
 #include "engine/incidents/incidents.h"
 #include "engine/measures.h"
 #include "engine/outage/auto_redrive.h"
 #include "engine/outage/probes.h"
 #include "engine/handover.h"
+#include "engine/pull.h"
 #include "engine/queues/blocks.h"
 #include "engine/queues/lane.h"
 #include "engine/saved/waits.h"
@@ -61,11 +64,21 @@ struct dest_queue {
     int64_t forgotten;        /* the newest that was: of those up to it that come again, none is new */
     int64_t ready;   /* of all its lanes */
     int64_t tenants; /* that ever had a job there, but for the daemon's own */
+    struct { enum gate_hold hold; instant since; } met; /* what the dispatcher met last that holds it, and since when */
 };
 
-struct dest_pause {
-    char *reason;
-    instant since; /* by the operator */
+/* What an operator has ordered, and said. */
+struct dest_orders {
+    char *pause_reason;
+    instant paused_since;
+    char *mode_reason; /* of who entered contingency; NULL: nothing */
+};
+
+/* How it has fared of late. */
+struct dest_trend {
+    struct adaptive adaptive; /* its retries */
+    struct cycles cycles;     /* what came of its runs, where it has some */
+    struct pace pace;         /* what came of its attempts, minute by minute */
 };
 
 struct dest {
@@ -73,28 +86,25 @@ struct dest {
     const struct destination_config *config; /* NULL: jobs are there, but no configuration for them */
     struct gate gate;
     struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
-    struct adaptive adaptive; /* how its retries fare */
-    struct cycles cycles;     /* what came of its runs, where it has some */
-    struct pace pace;         /* what came of its attempts, minute by minute */
+    struct dest_trend trend;
     struct auto_redrive redrive;
     struct {
         char *reason; /* why it is held; NULL: it is not, or nobody knows */
         int64_t lane; /* as dest_block's */
     } second; /* address, whose block is its gate's */
-    char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
     struct dest_alerts alerts;
-    double leased_bytes; /* how large payloads of leased jobs are of late; 0: nobody knows */
     struct measures measures;
+    struct dest_history history;
+    struct dest_days days;
     struct dest *next;
     struct handover own;
     struct { struct gate_rules first, second; } rules; /* of the gates; borrows from the configuration */
     struct saved_rate rate; /* of the whole destination */
     struct health_check check;
     struct dest_queue queue;
-    struct dest_pause pause;
+    struct dest_orders orders;
     struct dest_block block;
-    struct { enum gate_hold hold; instant since; } met; /* what the dispatcher met last that holds it, and since when */
     struct dest_saved saved;
     struct lane_holds holds;
     struct dead_count dead;
@@ -103,6 +113,7 @@ struct dest {
         struct lease_request *first, **last; /* that wait for jobs, */
         bool crowded;                        /* and not for work, but for memory for the answer */
         size_t out;                          /* batches that claim jobs for them */
+        double bytes; /* how large payloads of leased jobs are of late; 0: nobody knows */
     } workers;
 };
 

@@ -7,6 +7,7 @@
 #include "engine/loop.h"
 #include "engine/outage/fallback.h"
 #include "engine/outage/modes.h"
+#include "engine/reports/schedule.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ void engine_wake(struct engine *engine)
 
 enum status engine_new(const struct engine_settings *settings, struct engine **ret_engine, struct error *err)
 {
+    assert(settings->config && settings->ports.now && settings->ports.submit && settings->ports.wake_at);
     struct engine *engine = calloc(1, sizeof *engine);
     if (!engine)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the engine");
@@ -38,15 +40,16 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->out.not_before = INSTANT_NONE;
     engine->recovery.promote_at = INSTANT_NONE;
     engine->recovery.orphans_after = INSTANT_NONE;
-    map_init(&engine->dests_by_name, settings->seed);
-    map_init(&engine->leased, settings->seed);
+    map_init(&engine->dests.by_name, settings->seed);
+    map_init(&engine->leases.held, settings->seed);
     map_init(&engine->lanes.by_id, settings->seed);
     map_init(&engine->lanes.missed, settings->seed);
     map_init(&engine->lanes.unplaced, settings->seed);
     engine->shared = settings->shared_store;
     engine->office.stage = settings->shared_store ? OWN_UNREAD : OWN_WHOLE;
     enum status status = handover_configure(engine, engine->config, err);
-    engine->pending_max = settings->config->pending_max;
+    engine->alerts.pending_max = settings->config->pending_max;
+    engine->alerts.sources = settings->sources;
     if (status == STATUS_OK && !settings->no_alerts && alerts_new(engine) != STATUS_OK)
         status = error_set(err, STATUS_NO_MEMORY, "no memory for the alerts");
     if (status == STATUS_OK && errors_new(settings->seed, &engine->errors.counted) != STATUS_OK)
@@ -64,9 +67,12 @@ void engine_free(struct engine *engine)
     if (!engine)
         return;
     assert(engine_under_way(engine) == 0);
+    redrives_release(engine);
+    erasures_release(engine);
     outgoing_free(engine->out.filling);
     incidents_release(engine);
     alerts_free(engine);
+    schedule_free(engine->schedule);
     letters_free(engine);
     decided_free(engine);
     leased_release(engine);
@@ -79,6 +85,7 @@ void engine_free(struct engine *engine)
 
 enum status engine_start(struct engine *engine, struct store_reader *reader, struct error *err)
 {
+    assert(reader && !engine->started && !engine->stopping);
     engine->reader = reader;
     enum status status = handover_start(engine, err);
     if (status != STATUS_OK)
@@ -94,6 +101,7 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
 /* Says once that a destination is held by its dead letters, and once that it is no more. */
 static void tell_dead_full(struct dest *dest)
 {
+    assert(dest->dead.count >= 0 && dest->dead.dying >= 0);
     bool full = dest->dead.dying == 0 ? dest_dead_full(dest) : dest->dead.reported && dest_dead_full(dest);
     if (full == dest->dead.reported)
         return;
@@ -113,12 +121,15 @@ static instant next_time(const struct engine *engine, instant now)
     instant_hasten(&next, engine->out.not_before, now);
     instant_hasten(&next, leases_next(engine), now);
     instant_hasten(&next, auto_redrive_next(engine, now), now);
+    instant_hasten(&next, redrives_next(engine), now);
+    instant_hasten(&next, erasures_next(engine), now);
     instant_hasten(&next, alerts_next(engine), now);
     instant_hasten(&next, handover_next(engine), now);
     if (engine->questions.again)
         instant_hasten(&next, engine->questions.again_at, now);
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (const struct dest *dest = engine->dests.first; dest; dest = dest->next)
         instant_hasten(&next, dest_next(dest, now), now);
+    assert(next > now);
     return next;
 }
 
@@ -137,14 +148,15 @@ static void heed_clock(struct engine *engine, instant now)
     engine->incidents.trim.at = now;
     engine->errors.at = now;
     alerts_look_again(engine);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        turns_unpark_due(&dest->queue.turns, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
+        lanes_unpark_due(dest, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
     leases_end(engine); /* workers that wait ask again, by the new time */
 }
 
 void engine_run(struct engine *engine)
 {
     assert(engine->started);
+    assert(!engine->questions.asking); /* nobody calls it from inside an answer */
     instant now = engine_now(engine);
     heed_clock(engine, now);
     questions_again(engine);
@@ -156,20 +168,28 @@ void engine_run(struct engine *engine)
     incidents_save(engine);
     alerts_run(engine);
     errors_save(engine);
+    if (!engine->stopping)
+        history_run(engine);
     handover_run(engine);
     if (engine->stopping) {
-        for (struct dest *dest = engine->dests; dest && rates_save(engine, dest); dest = dest->next)
+        redrives_run(engine);
+        erasures_run(engine);
+        for (struct dest *dest = engine->dests.first; dest && rates_save(engine, dest) && history_close(engine, dest);
+             dest = dest->next)
             ; /* what a batch has no room for goes with the next */
     } else {
         promote_due(engine);
         if (engine->office.stage == OWN_WHOLE) {
             trim_events(engine);
             incidents_trim(engine);
+            reports_send(engine, &engine->schedule);
         }
         lanes_tick(engine);
-        for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
             tell_dead_full(dest);
         auto_redrive(engine);
+        redrives_run(engine);
+        erasures_run(engine);
         blocks_release(engine);
         probes_start(engine);
         dispatch_claims(engine);
@@ -183,6 +203,7 @@ void engine_run(struct engine *engine)
 /* One that is named may be new: then it need not be read. */
 static void lane_noticed(struct engine *engine, const struct lane_notice *change)
 {
+    assert(change->lane > 0 && change->ready >= 0);
     struct lane_state *lane;
     enum status status = STATUS_OK;
     if (change->destination.data)
@@ -208,6 +229,9 @@ void engine_notice(struct engine *engine, struct notice *notice)
 
 enum status engine_reload(struct engine *engine, struct config *config, struct error *err)
 {
+    assert(config && !engine->questions.asking);
+    if (engine->stopping)
+        return error_set(err, STATUS_CONFLICT, "the engine is stopping");
     enum status status = handover_configure(engine, config, err);
     if (status != STATUS_OK)
         return status;
@@ -224,21 +248,28 @@ enum status engine_reload(struct engine *engine, struct config *config, struct e
 void engine_stop(struct engine *engine)
 {
     engine->stopping = true;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    handover_stop(engine);
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         dest_lose(engine, dest);
     questions_end(engine);
+    assert(engine->ahead.count == 0); /* what was claimed and not sent is given back */
     engine_wake(engine);
 }
 
 size_t engine_under_way(const struct engine *engine)
 {
-    size_t count = engine->out.batches + outgoing_count(engine) + engine->questions.out;
+    size_t count = engine->out.batches + outgoing_count(engine) + engine->questions.out + redrives_under_way(engine) +
+                   erasures_under_way(engine);
     if (engine->stopping && engine->started && engine->errors.counted)
         count += errors_unwritten(engine->errors.counted);
     for (const struct attempt *attempt = engine->attempts.first; attempt; attempt = attempt->next)
         count++;
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+    int64_t ahead = 0;
+    for (const struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         count += dest->check.engine != NULL;
+        ahead += dest->ahead.count;
+    }
+    assert(ahead == engine->ahead.count);
     return count;
 }
 
@@ -247,7 +278,7 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
 {
     switch (hold) {
     case HOLD_PAUSED:
-        return dest->pause.since;
+        return dest->orders.paused_since;
     case HOLD_BLOCKED:
         return dest->gate.block.saved.since;
     case HOLD_CONTINGENCY:
@@ -256,7 +287,7 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
     case HOLD_BREAKER:
         return (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate)->breaker.saved.since;
     default:
-        return hold != HOLD_NONE && dest->met.hold == hold ? dest->met.since : INSTANT_NONE;
+        return hold != HOLD_NONE && dest->queue.met.hold == hold ? dest->queue.met.since : INSTANT_NONE;
     }
 }
 
@@ -277,6 +308,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
     bool blocked = block_holds(&dest->gate.block);
+    assert((gate.room == 0) == (gate.hold != HOLD_NONE));
     if (gate.hold == HOLD_NONE && blocked && !fallback) /* a look may go, and no job is there for it */
         gate = (struct gate_answer){ .hold = HOLD_BLOCKED, .until = dest->gate.block.saved.look_at };
     bool looks = gate.hold == HOLD_CONTINGENCY || gate.hold == HOLD_BLOCKED;
@@ -289,7 +321,9 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .known = true,
         .mode = dest->gate.paused || (blocked && !fallback) ? "paused" : mode_name(dest->gate.contingency.saved.mode),
         .held_by = held_by,
-        .pause_reason = dest->gate.paused ? dest->pause.reason : blocked ? dest->block.reason : dest->mode_reason,
+        .pause_reason = dest->gate.paused ? dest->orders.pause_reason
+                        : blocked         ? dest->block.reason
+                                          : dest->orders.mode_reason,
         .cause = cause_name(dest->gate.contingency.saved.cause),
         .mode_since = dest->gate.contingency.saved.since,
         .outage_since = outage_lasts(&dest->gate.outage) ? dest->gate.outage.since : INSTANT_NONE,
@@ -302,10 +336,10 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .limit = limit_status(&dest->gate.adaptive),
         .breaker = breaker_state_name(dest->gate.breaker.saved.state),
         .lanes_with_work = turns_count(&dest->queue.turns),
-        .cycle = dest->cycles.last,
+        .cycle = dest->trend.cycles.last,
         .tenants_paused = dest->holds.count,
         .next_since = next_since(&dest->measures),
-        .pace = dest->pace,
+        .pace = dest->trend.pace,
         .second = { .wanted = dest_diverts(dest), .held = block_holds(&dest->fallback.block), .reason = dest->second.reason,
                     .since = dest->fallback.block.saved.since, .look_at = dest->fallback.block.saved.look_at },
     };
@@ -314,11 +348,12 @@ struct destination_status engine_destination(const struct engine *engine, struct
 /* It is held already; a reason without another word leaves the one that was given. */
 static void pause_again(struct engine *engine, struct dest *dest, struct slice reason)
 {
-    if (!hold_reason_change(&dest->pause.reason, reason))
+    assert(dest->gate.paused);
+    if (!hold_reason_change(&dest->orders.pause_reason, reason))
         return;
     dest_changed(dest, (struct dest_change){ .change = "pause_reason", .at = engine_now(engine) });
     log_event(LOG_WARN, "destination_pause_reason", FIELD_CSTR("destination", dest->name),
-              FIELD_CSTR("reason", dest->pause.reason ? dest->pause.reason : ""));
+              FIELD_CSTR("reason", dest->orders.pause_reason ? dest->orders.pause_reason : ""));
     engine_wake(engine);
 }
 
@@ -331,13 +366,13 @@ enum status engine_pause(struct engine *engine, struct slice destination, struct
         pause_again(engine, dest, reason);
         return STATUS_OK;
     }
-    hold_reason_set(&dest->pause.reason, reason);
+    hold_reason_set(&dest->orders.pause_reason, reason);
     dest->gate.paused = true;
-    dest->pause.since = engine_now(engine);
-    dest_changed(dest, (struct dest_change){ .change = "paused", .at = dest->pause.since });
+    dest->orders.paused_since = engine_now(engine);
+    dest_changed(dest, (struct dest_change){ .change = "paused", .at = dest->orders.paused_since });
     engine_wake(engine);
     log_event(LOG_WARN, "destination_paused", FIELD_CSTR("destination", dest->name),
-              FIELD_CSTR("reason", dest->pause.reason ? dest->pause.reason : ""));
+              FIELD_CSTR("reason", dest->orders.pause_reason ? dest->orders.pause_reason : ""));
     return STATUS_OK;
 }
 
@@ -349,11 +384,12 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     fallback_resume(engine, dest);
     if (!blocks_resume(engine, dest) && !dest->gate.paused)
         return STATUS_OK;
-    free(dest->pause.reason);
-    dest->pause.reason = NULL;
+    free(dest->orders.pause_reason);
+    dest->orders.pause_reason = NULL;
     dest->gate.paused = false;
     dest_ask_no_more(engine, dest);
-    dest->pause.since = INSTANT_NONE;
+    dest->orders.paused_since = INSTANT_NONE;
+    assert(!dest->gate.paused && !block_holds(&dest->gate.block) && !block_holds(&dest->fallback.block));
     dest_changed(dest, (struct dest_change){ .change = "resumed", .at = engine_now(engine) });
     engine_wake(engine);
     log_event(LOG_INFO, "destination_resumed", FIELD_CSTR("destination", dest->name));
@@ -379,17 +415,18 @@ enum status engine_enter_contingency(struct engine *engine, struct slice destina
     instant now = engine_now(engine);
     bool forced = saved->forced && saved->mode == MODE_CONTINGENCY;
     if (forced) {
-        if (hold_reason_change(&dest->mode_reason, reason)) {
+        if (hold_reason_change(&dest->orders.mode_reason, reason)) {
             dest_changed(dest, (struct dest_change){ .change = "mode_reason", .at = now });
             engine_wake(engine);
         }
         return STATUS_OK;
     }
-    hold_reason_set(&dest->mode_reason, reason);
+    hold_reason_set(&dest->orders.mode_reason, reason);
     struct gate_news news = gate_enter_contingency(&dest->gate, now);
     if (news.mode.from == news.mode.to) /* it was held already, but only as long as its checks say */
         news.mode = (struct mode_change){ .from = MODE_COUNT, .to = MODE_CONTINGENCY, .cause = CAUSE_OPERATOR, .at = now };
     dest_tell(dest, &news);
+    assert(saved->mode == MODE_CONTINGENCY && saved->forced);
     engine_wake(engine);
     return STATUS_OK;
 }
@@ -401,6 +438,7 @@ enum status engine_leave_contingency(struct engine *engine, struct slice destina
         return STATUS_NOT_FOUND;
     struct gate_news news = gate_leave_contingency(&dest->gate, engine_now(engine));
     dest_tell(dest, &news);
+    assert(dest->gate.contingency.saved.mode != MODE_CONTINGENCY);
     engine_wake(engine);
     return STATUS_OK;
 }
@@ -409,6 +447,7 @@ struct engine_figures engine_figures(const struct engine *engine)
 {
     struct engine_figures figures = engine->figures;
     if (engine->alerts.book) {
+        assert(engine->alerts.book->acked <= engine->alerts.book->count);
         figures.alerts = (int64_t)engine->alerts.book->count;
         figures.alerts_unacked = (int64_t)(engine->alerts.book->count - engine->alerts.book->acked);
     }

@@ -16,22 +16,16 @@ static void answer(struct saved_wait **wait, const struct error *error)
     *wait = NULL;
     if (!first)
         return;
+    assert(error->status == STATUS_OK || error->text[0] != '\0');
     first->error = *error;
     first->done(first); /* perhaps it is gone now */
 }
 
 /* ---- gaining ---- */
 
-/* Its lanes are there before its state: that is by the rules, and names tenants. */
-static enum status take(struct engine *engine, struct dest *dest, const struct restored *restored, struct error *err)
-{
-    dest->own.stage = OWN_WHOLE;
-    dest_configure(engine, dest, engine->config);
-    return restore_apply(engine, restored, err);
-}
-
 static void forget(struct engine *engine, struct dest *dest)
 {
+    assert(dest->own.stage != OWN_WHOLE);
     alerts_forget(engine, dest);
     leases_forget(engine, dest);
     dest_free(engine, dest);
@@ -40,6 +34,7 @@ static void forget(struct engine *engine, struct dest *dest)
 /* A destination of a shared store that could not be loaded is not this engine's; another one is tried again. */
 static void load_failed(struct engine *engine, struct dest *dest, const struct error *error)
 {
+    assert(dest->own.stage == OWN_UNREAD && !dest->own.loading && error->status != STATUS_OK);
     log_event(LOG_ERROR, "destination_not_loaded", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error->text));
     alerts_store_failed(engine, error);
     dest->own.load_at = instant_add(engine_now(engine), AGAIN_MS);
@@ -59,28 +54,81 @@ static int64_t claimed_by_others(const struct restored *restored)
     return count;
 }
 
-static void dest_loaded(struct question *question)
+static void load_end(struct restored *restored)
 {
-    struct restored *restored = (struct restored *)question;
-    struct engine *engine = question->engine;
-    struct dest *dest = dest_find(engine, restored->only);
-    struct error error = question->read.error;
-    assert(dest && dest->own.loading == restored && dest->own.stage == OWN_UNREAD);
+    arena_release(&restored->memory);
+    free(restored);
+}
+
+/* Its lanes are there before its state: that is by the rules, and names tenants. */
+static enum status take(struct engine *engine, struct dest *dest, const struct restored *restored, struct error *err)
+{
+    assert(dest->own.stage == OWN_UNREAD && restore_is_put(restored));
+    dest->own.stage = OWN_WHOLE;
+    dest_configure(engine, dest, engine->config);
+    return restore_finish(engine, restored, err);
+}
+
+/* All that is put in bit by bit is there, or `status` says why not. */
+static void dest_put(struct engine *engine, struct dest *dest, enum status status, struct error *error)
+{
+    struct restored *restored = dest->own.loading;
+    assert(dest->own.stage == OWN_UNREAD && !restored->question.out);
     dest->own.loading = NULL;
-    if (question->read.status != STATUS_OK || take(engine, dest, restored, &error) != STATUS_OK) {
+    if (status != STATUS_OK || take(engine, dest, restored, error) != STATUS_OK) {
         dest->own.stage = OWN_UNREAD;
-        load_failed(engine, dest, &error);
+        dest_configure(engine, dest, engine->config); /* it is treated as if it were not */
+        load_failed(engine, dest, error);
     } else {
         lanes_ask_missed(engine); /* what was reported of its lanes meanwhile */
         left_behind_gained(engine, dest, engine->shared ? claimed_by_others(restored) : 0);
         engine->recovery.ripe_at = engine_now(engine); /* those who had it may have left attempts behind */
         answer(&dest->own.wait, &(struct error){ .status = STATUS_OK });
     }
-    free(restored);
+    load_end(restored);
+}
+
+/* A part of what was read. While there is more, others have their turn. */
+static void put_on(struct engine *engine, struct dest *dest)
+{
+    struct restored *restored = dest->own.loading;
+    struct error error;
+    enum status status = restore_put(engine, restored, RESTORE_AT_ONCE, &error);
+    if (status != STATUS_OK || restore_is_put(restored))
+        dest_put(engine, dest, status, &error);
+    else
+        engine_wake(engine);
+}
+
+static void dest_loaded(struct question *question)
+{
+    struct restored *restored = (struct restored *)question;
+    struct engine *engine = question->engine;
+    struct dest *dest = dest_find(engine, restored->only);
+    assert(dest && dest->own.loading == restored && dest->own.stage == OWN_UNREAD);
+    restored->memory = *question->memory;
+    *question->memory = (struct arena){ 0 };
+    if (question->read.status != STATUS_OK)
+        dest_put(engine, dest, question->read.status, &question->read.error);
+    else
+        put_on(engine, dest);
+}
+
+void handover_stop(struct engine *engine)
+{
+    struct error error;
+    assert(engine->stopping);
+    error_set(&error, STATUS_CONFLICT, "the engine is stopping");
+    for (struct dest *dest = engine->dests.first, *next; dest; dest = next) {
+        next = dest->next;
+        if (dest->own.loading && !dest->own.loading->question.out)
+            dest_put(engine, dest, STATUS_CONFLICT, &error);
+    }
 }
 
 static void load(struct engine *engine, struct dest *dest)
 {
+    assert(dest->own.stage == OWN_UNREAD && !dest->own.loading);
     struct restored *restored = calloc(1, sizeof *restored);
     if (!restored) {
         struct error error;
@@ -99,12 +147,12 @@ static void office_loaded(struct question *question)
 {
     struct restored *restored = (struct restored *)question;
     struct engine *engine = question->engine;
+    assert(engine->office.loading == restored && engine->office.stage == OWN_UNREAD);
     struct error error = question->read.error;
     engine->office.loading = NULL;
-    if (question->read.status == STATUS_OK && restore_apply(engine, restored, &error) == STATUS_OK) {
+    if (question->read.status == STATUS_OK && restore_put(engine, restored, SIZE_MAX, &error) == STATUS_OK &&
+        restore_finish(engine, restored, &error) == STATUS_OK)
         engine->office.stage = OWN_WHOLE;
-        error.status = STATUS_OK;
-    }
     answer(&engine->office.wait, &error);
     free(restored);
 }
@@ -119,6 +167,7 @@ static void office_gain(struct engine *engine, struct saved_wait *gained)
         answer(&gained, &error);
         return;
     }
+    assert(!engine->office.wait);
     restored->only = SLICE("");
     engine->office.loading = restored;
     engine->office.wait = gained;
@@ -133,6 +182,7 @@ static void office_lose(struct engine *engine, struct saved_wait *lost)
         answer(&lost, &error);
         return;
     }
+    assert(!engine->office.wait && !engine->office.loading);
     engine->office.stage = OWN_LOSING;
     engine->office.wait = lost;
     engine->office.batch = outgoing_number(engine);
@@ -141,6 +191,7 @@ static void office_lose(struct engine *engine, struct saved_wait *lost)
 
 static void office_lose_on(struct engine *engine)
 {
+    assert(engine->office.stage == OWN_LOSING);
     if (!alerts_written(engine, NULL))
         engine->office.batch = outgoing_number(engine);
     else if (outgoing_passed(engine, engine->office.batch)) {
@@ -167,6 +218,7 @@ void engine_gain(struct engine *engine, struct slice destination, struct saved_w
     } else if (destination.len == 0) {
         office_gain(engine, gained);
     } else {
+        assert(!dest->own.wait && dest->own.stage == OWN_UNREAD);
         dest->own.wait = gained;
         load(engine, dest);
     }
@@ -179,6 +231,7 @@ static void nobody_asked(struct store_read *read)
 
 enum status handover_start(struct engine *engine, struct error *err)
 {
+    assert(!engine->started);
     struct restored restored = { .question.read = { .run = restore_read, .done = nobody_asked } };
     struct store_read *read = &restored.question.read;
     if (engine->shared)
@@ -187,13 +240,17 @@ enum status handover_start(struct engine *engine, struct error *err)
     enum status status = read->status;
     if (status != STATUS_OK)
         *err = read->error;
-    for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next) {
+    else
+        status = restore_known(engine, &restored, err);
+    for (struct dest *dest = engine->dests.first; dest && status == STATUS_OK; dest = dest->next) {
         dest->own.stage = OWN_WHOLE;
         dest_configure(engine, dest, engine->config);
     }
     if (status == STATUS_OK)
-        status = restore_apply(engine, &restored, err);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        status = restore_put(engine, &restored, SIZE_MAX, err);
+    if (status == STATUS_OK)
+        status = restore_finish(engine, &restored, err);
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         dest->own.stage = OWN_WHOLE; /* those without a configuration that have jobs */
     arena_release(&read->memory);
     return status;
@@ -205,18 +262,20 @@ enum status handover_configure(struct engine *engine, const struct config *confi
     for (size_t i = 0; i < config_destination_total(config) && !engine->shared; i++)
         if (dest_add(engine, slice_from(config_destination_at(config, i)->name), &dest) != STATUS_OK)
             return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
-    for (dest = engine->dests; dest; dest = dest->next)
+    for (dest = engine->dests.first; dest; dest = dest->next)
         dest_configure(engine, dest, config);
     return STATUS_OK;
 }
 
 /* Those that came with a configuration are loaded; others when they get one. */
-static void load_new(struct engine *engine)
+static void load_on(struct engine *engine)
 {
     instant now = engine_now(engine);
-    for (struct dest *dest = engine->dests, *next; dest; dest = next) {
+    for (struct dest *dest = engine->dests.first, *next; dest; dest = next) {
         next = dest->next;
-        if (dest->own.stage == OWN_UNREAD && !dest->own.loading && dest->own.load_at <= now &&
+        if (dest->own.loading && !dest->own.loading->question.out)
+            put_on(engine, dest);
+        else if (dest->own.stage == OWN_UNREAD && !dest->own.loading && dest->own.load_at <= now &&
             config_destination(engine->config, slice_from(dest->name)))
             load(engine, dest);
     }
@@ -230,6 +289,7 @@ void dest_lose(struct engine *engine, struct dest *dest)
         dest->own.stage = OWN_LOSING;
     ahead_send(engine, dest); /* gives them back */
     leases_end_of(engine, dest);
+    assert(dest->own.stage != OWN_WHOLE && dest->ahead.count == 0 && !dest->workers.first);
 }
 
 void engine_lose(struct engine *engine, struct slice destination, struct saved_wait *lost)
@@ -246,6 +306,7 @@ void engine_lose(struct engine *engine, struct slice destination, struct saved_w
         answer(&lost, &error);
         return;
     }
+    assert(!dest->own.wait && dest->own.step == LOSE_DRAIN);
     dest->own.wait = lost;
     dest->own.batch = outgoing_number(engine); /* its claims are on their way with that one, or before */
     dest_lose(engine, dest);
@@ -255,6 +316,7 @@ void engine_lose(struct engine *engine, struct slice destination, struct saved_w
 /* Whether nothing will be heard of it any more, whatever it has to write. */
 static bool is_still(const struct engine *engine, const struct dest *dest)
 {
+    assert(dest->own.stage == OWN_LOSING);
     if (dest->workers.out > 0 || dest->check.engine || dest->redrive.page.question.out ||
         dest->block.release.page.question.out || dest->queue.order.look.question.out || dest->incident.asked)
         return false;
@@ -266,11 +328,12 @@ static bool is_still(const struct engine *engine, const struct dest *dest)
 
 static bool is_written(struct engine *engine, struct dest *dest)
 {
+    assert(dest->own.stage == OWN_LOSING && dest->own.step != LOSE_DRAIN);
     struct slice name = slice_from(dest->name);
     if (!errors_all_written(engine->errors.counted, name))
         engine->errors.at = engine_now(engine); /* at once */
     return dest_is_saved(dest) && incident_written(engine, dest) && alerts_written(engine, dest) &&
-           errors_all_written(engine->errors.counted, name) && rates_save(engine, dest);
+           errors_all_written(engine->errors.counted, name) && history_close(engine, dest) && rates_save(engine, dest);
 }
 
 /* Whether everything that it wrote is in the store, with how it stands now that nothing of it is under way. */
@@ -296,6 +359,9 @@ static void lose_on(struct engine *engine, struct dest *dest)
 {
     if (!is_still(engine, dest) || !is_closed(engine, dest))
         return;
+    assert(dest->ahead.asked == 0 && dest->queue.shares.sides[SIDE_AHEAD].held == 0);
+    assert(dest->fallback.under_way == 0 && dest->queue.shares.sides[SIDE_FALLBACK].held == 0);
+    assert(dest_is_saved(dest) && dest->gate.under_way >= dest->own.left.held);
     struct saved_wait *lost = dest->own.wait;
     log_event(LOG_INFO, "destination_lost", FIELD_CSTR("destination", dest->name));
     errors_leave(engine->errors.counted, slice_from(dest->name));
@@ -307,8 +373,10 @@ void handover_run(struct engine *engine)
 {
     if (engine->stopping)
         return;
-    load_new(engine);
-    for (struct dest *dest = engine->dests, *next; dest; dest = next) {
+    load_on(engine);
+    if (engine_must_wait(engine))
+        return; /* what is lost must be written first, and the store takes nothing now */
+    for (struct dest *dest = engine->dests.first, *next; dest; dest = next) {
         next = dest->next;
         if (dest->own.stage == OWN_LOSING)
             lose_on(engine, dest);
@@ -320,7 +388,7 @@ void handover_run(struct engine *engine)
 instant handover_next(const struct engine *engine)
 {
     instant next = INSTANT_NONE;
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (const struct dest *dest = engine->dests.first; dest; dest = dest->next)
         if (dest->own.stage == OWN_UNREAD && !dest->own.loading && dest->own.load_at > 0)
             next = instant_earlier(next, dest->own.load_at);
     return next;
@@ -328,7 +396,8 @@ instant handover_next(const struct engine *engine)
 
 void handover_release(struct engine *engine)
 {
-    while (engine->dests)
-        dest_free(engine, engine->dests);
-    map_release(&engine->dests_by_name);
+    while (engine->dests.first)
+        dest_free(engine, engine->dests.first);
+    map_release(&engine->dests.by_name);
+    assert(engine->dests.by_name.count == 0);
 }

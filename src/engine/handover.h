@@ -29,7 +29,7 @@ enum own_stage {
 /* Of a destination. */
 struct handover {
     enum own_stage stage;
-    struct restored *loading; /* what is being read; NULL: nothing is */
+    struct restored *loading; /* what is being read, and then put in; NULL: nothing is */
     instant load_at;          /* not before, since the last time failed */
     struct saved_wait *wait;  /* who is to hear that it is gained, or lost; NULL: nobody */
     enum { LOSE_DRAIN, LOSE_SAVE, LOSE_CLOSE } step; /* of losing */
@@ -41,6 +41,8 @@ struct handover {
 enum status handover_start(struct engine *engine, struct error *err) MUST_CHECK;
 /* Every configured destination is known with or without jobs; one that comes anew is loaded. STATUS_NO_MEMORY. */
 enum status handover_configure(struct engine *engine, const struct config *config, struct error *err) MUST_CHECK;
+/* The engine stops: nobody waits for those that are being put in. */
+void handover_stop(struct engine *engine);
 /* Goes on with those that are being gained and lost. */
 void handover_run(struct engine *engine);
 /* When it has something to do although nothing happens. */

@@ -10,10 +10,15 @@
 #include "engine/attempt/recover.h"
 #include "engine/destination.h"
 #include "engine/engine.h"
+#include "engine/erasures/erasures.h"
 #include "engine/errors/learn.h"
+#include "engine/orders.h"
 #include "engine/outgoing.h"
+#include "engine/pull.h"
 #include "engine/questions.h"
 #include "engine/queues/lane.h"
+#include "engine/redrives/redrives.h"
+#include "engine/status.h"
 #include <stdatomic.h>
 
 struct alert_book;
@@ -21,6 +26,7 @@ struct decided;
 struct incident_note;
 struct letter;
 struct mailbox;
+struct schedule;
 
 /* Where the reading of all lanes for alerts stands. */
 struct lanes_walk {
@@ -37,8 +43,13 @@ struct engine_alerts {
     instant at;
     struct saved_trim trim;
     struct lanes_walk walk;
+    int64_t pending_max; /* of the store, which was opened with it */
     int64_t expired_unreported; /* jobs that expired, which no alert has reported yet */
+    struct source_board *sources; /* NULL: there are none */
+    int64_t rejected, refused;    /* entries of sources and commands to Redis, that were reported */
     struct error damage;    /* of the store, which no alert has reported yet; STATUS_OK: none */
+    struct nodes_news nodes; /* `missing` is reported once, as damage is */
+    bool nodes_known;
 };
 
 struct engine {
@@ -47,18 +58,19 @@ struct engine {
     struct config *config;
     uint64_t seed;
     struct store_reader *reader;
-    struct dest *dests;
-    struct map dests_by_name;
+    struct { struct dest *first; struct map by_name; } dests;
     bool started, stopping;
     bool shared; /* others use the store too: its destinations are those that it gained */
     struct handover office; /* of the steward: what is of no destination */
-    struct map leased; /* what pull workers hold: leased.c */
-    atomic_int_least64_t lease_bytes; /* payloads of answers to them that are being made, limits.body_budget at most */
-    struct decided *decided; /* measures of policies that are no destinations (measures.c) */
-    int64_t pending_max; /* of the store, which was opened with it */
-    instant redrive_at; /* no look for dead letters before */
+    struct {
+        struct map held; /* what pull workers hold: leased.c */
+        atomic_int_least64_t bytes; /* payloads of answers to them that are being made, limits.body_budget at most */
+    } leases;
+    struct {
+        struct decided *decided; /* of policies that are no destinations */
+        int64_t expired; /* jobs that died while they waited */
+    } measured;
     struct engine_figures figures;
-    int64_t expired; /* jobs that died while they waited */
     struct lanes lanes;
     struct attempts attempts;
     struct { /* operations for the writer */
@@ -75,6 +87,8 @@ struct engine {
     struct { struct letter *first, *last; size_t count; } letters;      /* likewise: they tell of single dead letters */
     struct engine_alerts alerts;
     struct learned errors;
+    struct schedule *schedule; /* of reports; NULL: none was due yet */
+    struct { struct redrives redrives; struct erasures erasures; }; /* the steward's */
 };
 
 instant engine_now(const struct engine *engine);

@@ -15,6 +15,7 @@
 #include "core/alerting/alert.h"
 #include "core/decision/decide.h"
 #include "engine/engine.h"
+#include "engine/status.h"
 
 enum {
     MEASURED_ATTEMPTS_MAX = 20, /* attempts distinguished by their number */
@@ -50,6 +51,15 @@ struct tenant_measure {
     int64_t processed, dead;
 };
 
+struct time_measures {
+    struct histogram duration; /* ms: of a send */
+    struct histogram delivery; /* ms: from arrival to delivery */
+    struct histogram queued;   /* ms: from when it could go first to its first claim */
+    struct histogram wait;     /* ms: before a retry */
+    struct histogram spread;   /* thousandths: where in its spread a wait was drawn */
+    struct histogram analysis; /* ns: from an answer to its decision */
+};
+
 /* What is reported once a minute. */
 struct minute_measure {
     instant since;
@@ -68,18 +78,17 @@ struct measures {
     int64_t decided[VERDICT_COUNT]; /* questions that somebody asked, who sends by himself */
     int64_t capped; /* waits that had grown to the policy's cap */
     struct attempt_measure attempts[MEASURED_ATTEMPTS_MAX + 1]; /* the first at 0; all above the bound at the end */
-    struct histogram duration; /* ms: of a send */
-    struct histogram delivery; /* ms: from arrival to delivery */
-    struct histogram queued;   /* ms: from when it could go first to its first claim */
-    struct histogram wait;     /* ms: before a retry */
-    struct histogram spread;   /* thousandths: where in its spread a wait was drawn */
-    struct histogram analysis; /* ns: from an answer to its decision */
-    struct code_measure codes[MEASURED_CODES_MAX];
-    size_t code_count;
-    struct code_measure other_codes;
-    struct tenant_measure tenants[MEASURED_TENANTS_MAX];
-    size_t tenant_count;
-    struct tenant_measure other_tenants;
+    struct time_measures times;
+    struct {
+        struct code_measure items[MEASURED_CODES_MAX];
+        size_t count;
+        struct code_measure other;
+    } codes;
+    struct {
+        struct tenant_measure items[MEASURED_TENANTS_MAX];
+        size_t count;
+        struct tenant_measure other;
+    } tenants;
     instant head_at;  /* when the job claimed last could have gone first; 0: not known */
     instant empty_at; /* when nothing was ready, as far as that was seen; 0: never */
     instant looked_at; /* when the times were last added up; 0: never */
@@ -100,7 +109,7 @@ struct destination_measures {
     struct slice name;
     struct destination_status status; /* without what an operator said */
     struct measures measures;
-    struct measured_tenant *tenants; /* measures.tenant_count of them */
+    struct measured_tenant *tenants; /* measures.tenants.count of them */
     bool checked, up; /* health checks are made; the last ones went well */
     bool pulled;      /* by workers */
     size_t workers;   /* that wait for jobs */
@@ -129,7 +138,7 @@ struct settlement;
 /* Jobs were claimed: how long they had waited. */
 void measures_claimed(struct dest *dest, const struct job *jobs, size_t count, instant now);
 /* One was answered, and this is what came of it. `job` as it was claimed. */
-void measures_answered(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
+void measures_answered(struct lane_state *lane, const struct job *job, const struct answer *answer,
                        const struct settlement *settlement, instant now);
 /* An attempt that nobody ended was recorded so. */
 void measures_recovered(struct lane_state *lane, const struct op_settle *settle, instant now);

@@ -51,13 +51,13 @@ void outgoing_free(struct outgoing *outgoing)
  */
 static bool outgoing_reserve(struct batch *batch)
 {
+    assert(batch->count <= OUTGOING_OPS_MAX);
     size_t count = batch->count;
     if (count < OUTGOING_OPS_FIRST || (count & (count - 1)) != 0)
         return true;
     struct store_op *ops = realloc(batch->ops, 2 * count * sizeof *ops);
     if (!ops)
         return false;
-    memset(ops + count, 0, count * sizeof *ops);
     batch->ops = ops;
     return true;
 }
@@ -82,9 +82,12 @@ static struct store_op *add(struct engine *engine, op_done *done, void *context,
     }
     if (outgoing->batch->count == OUTGOING_OPS_MAX || !outgoing_reserve(outgoing->batch))
         return NULL;
+    assert(outgoing->engine == engine && outgoing->number == engine->out.number);
     outgoing->askers[outgoing->batch->count] = (struct asker){ done, context };
     outgoing->urgent = outgoing->urgent || urgent;
-    return &outgoing->batch->ops[outgoing->batch->count++];
+    struct store_op *op = &outgoing->batch->ops[outgoing->batch->count++];
+    *op = (struct store_op){ 0 };
+    return op;
 }
 
 struct store_op *outgoing_add(struct engine *engine, op_done *done, void *context)
@@ -112,7 +115,7 @@ void outgoing_drop_last(struct engine *engine)
 {
     struct batch *batch = engine->out.filling->batch;
     assert(batch->count > 0);
-    batch->ops[--batch->count] = (struct store_op){ 0 };
+    batch->count--;
 }
 
 size_t outgoing_count(const struct engine *engine)
@@ -122,6 +125,7 @@ size_t outgoing_count(const struct engine *engine)
 
 bool outgoing_has_room(const struct engine *engine, size_t count)
 {
+    assert(count <= OUTGOING_OPS_MAX); /* else there never is */
     return outgoing_count(engine) + count <= OUTGOING_OPS_MAX;
 }
 
@@ -132,6 +136,7 @@ uint64_t outgoing_number(const struct engine *engine)
 
 bool outgoing_passed(const struct engine *engine, uint64_t number)
 {
+    assert(number <= engine->out.number);
     for (const struct outgoing *flying = engine->out.flying; flying; flying = flying->next)
         if (flying->number <= number)
             return false;
@@ -169,6 +174,7 @@ static void on_batch_done(struct batch *batch)
 {
     struct outgoing *outgoing = batch->context;
     struct engine *engine = outgoing->engine;
+    assert(outgoing->batch == batch && batch->count > 0);
     struct batch_memory *memory = NULL; /* made by the first who holds it; it then owns the batch */
     struct outgoing **link = &engine->out.flying;
     while (*link != outgoing)
@@ -220,6 +226,7 @@ void outgoing_flush(struct engine *engine)
         return;
     engine->out.filling = NULL;
     engine->out.number++;
+    assert(outgoing->number + 1 == engine->out.number);
     outgoing->next = engine->out.flying;
     engine->out.flying = outgoing;
     engine->out.batches++;

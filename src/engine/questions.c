@@ -12,6 +12,7 @@ static void finish(struct question *question)
     assert(question->out && engine->questions.out > 0);
     engine->questions.out--;
     question->out = false;
+    question->memory = &memory;
     question->answered(question); /* perhaps it is gone now, or asked anew */
     arena_release(&memory);
     if (later)
@@ -22,6 +23,7 @@ static void on_read(struct store_read *read)
 {
     struct question *question = (struct question *)read;
     struct engine *engine = question->engine;
+    assert(question->out && engine->questions.out > 0);
     if (read->status != STATUS_AWAY || engine->stopping) {
         finish(question);
         return;

@@ -20,6 +20,7 @@ struct question {
     struct store_read read; /* first */
     struct engine *engine;
     void (*answered)(struct question *question); /* in the engine's loop; read.status says how it went */
+    struct arena *memory; /* while it is answered: of the answer; whoever moves it empties it */
     bool out;              /* asked, and not answered */
     struct question *next; /* in questions.again */
 };
@@ -32,7 +33,7 @@ struct questions {
     instant again_at;       /* then */
 };
 
-/* `read` as store_read.run; `answered` is called once, and read.memory released after it. `question` is not out. */
+/* `read` as store_read.run; `answered` is called once, and *memory released after it. `question` is not out. */
 void question_ask(struct engine *engine, struct question *question, question_read *read,
                   void (*answered)(struct question *question));
 /* Asks those again whose store was away, if it is time. */

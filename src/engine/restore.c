@@ -8,6 +8,7 @@
 #include "engine/saved/json.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { LANES_PAGE = STORE_PAGE_MAX };
@@ -17,6 +18,7 @@ enum { LANES_PAGE = STORE_PAGE_MAX };
 /* Room for one more item of that size. NULL: no memory. */
 static void *room(struct arena *memory, void *items, size_t count, size_t *capacity, size_t size)
 {
+    assert(count <= *capacity && size > 0);
     if (count < *capacity)
         return items;
     size_t more = *capacity > 0 ? 2 * *capacity : 16;
@@ -41,6 +43,7 @@ static enum status no_memory(struct error *err)
 
 static enum status add_note(struct restored *restored, struct restored_notes *notes, struct slice name, struct slice value)
 {
+    assert(notes->count <= notes->capacity);
     struct arena *memory = &restored->question.read.memory;
     struct saved *items = room(memory, notes->items, notes->count, &notes->capacity, sizeof *items);
     struct saved note = { arena_copy(memory, name), arena_copy(memory, value) };
@@ -55,6 +58,7 @@ static enum status add_note(struct restored *restored, struct restored_notes *no
 static enum status read_held(struct restored *restored, struct restored_state *state, const json_t *root,
                              struct store_reader *reader, struct error *err)
 {
+    assert(state->held_count == 0);
     struct arena *memory = &restored->question.read.memory;
     const json_t *held = json_object_get(root, "tenants_paused");
     size_t count = json_array_size(held) < HELD_LANES_MAX ? json_array_size(held) : HELD_LANES_MAX;
@@ -78,6 +82,7 @@ static enum status read_held(struct restored *restored, struct restored_state *s
 static enum status read_incident(struct restored *restored, struct restored_state *state, const json_t *root,
                                  struct store_reader *reader, struct error *err)
 {
+    assert(!state->incident.data);
     struct gate_saved gate = { .contingency = { .mode = MODE_NORMAL, .incident.entered_at = INSTANT_NONE } };
     char id[INCIDENT_ID_BYTES];
     gate_state_read(root, &gate);
@@ -95,6 +100,7 @@ static enum status read_incident(struct restored *restored, struct restored_stat
 static enum status add_state(struct restored *restored, struct slice name, struct slice text, struct store_reader *reader,
                              struct error *err)
 {
+    assert(restored->state_count <= restored->state_capacity);
     struct arena *memory = &restored->question.read.memory;
     struct restored_state *states =
         room(memory, restored->states, restored->state_count, &restored->state_capacity, sizeof *states);
@@ -116,6 +122,7 @@ static enum status add_state(struct restored *restored, struct slice name, struc
 static enum status read_one(struct restored *restored, struct slice space, struct restored_notes *notes,
                             struct store_reader *reader, struct error *err)
 {
+    assert(restored->only.data);
     struct slice value;
     enum status status =
         reader->ops->reader_saved(reader, space, restored->only, &restored->question.read.memory, &value, err);
@@ -164,6 +171,7 @@ static enum status read_lanes(struct restored *restored, struct store_reader *re
     size_t count;
     enum status status = reader->ops->reader_lanes(reader, restored->cursor, LANES_PAGE, memory, &page, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        assert(page[i].id > restored->cursor); /* which has_lane counts on */
         restored->cursor = page[i].id;
         if (!is_wanted(restored, page[i].destination))
             continue;
@@ -245,6 +253,18 @@ static enum status read_errors(struct restored *restored, struct store_reader *r
     return read_space(restored, SPACE_ERRORS, &restored->errors, wants_error, reader, err);
 }
 
+static enum status read_history(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    return restored->only.data ? read_one(restored, SPACE_HISTORY_NOW, &restored->history, reader, err)
+                               : read_space(restored, SPACE_HISTORY_NOW, &restored->history, NULL, reader, err);
+}
+
+static enum status read_days(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    return restored->only.data ? read_one(restored, SPACE_DAY_NOW, &restored->days, reader, err)
+                               : read_space(restored, SPACE_DAY_NOW, &restored->days, NULL, reader, err);
+}
+
 static enum status read_running(struct restored *restored, struct store_reader *reader, struct error *err)
 {
     struct arena *memory = &restored->question.read.memory;
@@ -255,6 +275,7 @@ static enum status read_running(struct restored *restored, struct store_reader *
     enum status status = reader->ops->reader_jobs(reader, &filter, STORE_PAGE_MAX, false, memory, &page, &count,
                                                   &restored->cursor, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        assert(page[i].state == STATE_RUNNING);
         struct job *jobs =
             room(memory, restored->running, restored->running_count, &restored->running_capacity, sizeof *jobs);
         if (!jobs)
@@ -269,15 +290,14 @@ static enum status read_running(struct restored *restored, struct store_reader *
 enum status restore_read(struct store_read *read, struct store_reader *reader, struct error *err)
 {
     static enum status (*const phases[])(struct restored *, struct store_reader *, struct error *) = {
-        read_states, read_lanes, read_rates, read_errors, read_running, read_alerts,
+        read_states, read_lanes, read_rates, read_errors, read_history, read_days, read_running, read_alerts,
     };
     enum { PHASES = sizeof phases / sizeof *phases };
     struct restored *restored = (struct restored *)read;
-    if (read->pieces == 0) { /* for the first time, or anew */
-        struct slice only = restored->only;
-        struct question question = restored->question;
-        *restored = (struct restored){ .question = question, .only = only };
-        restored->phase = only.data && only.len == 0 ? PHASES - 1 : 0;
+    if (read->pieces == 0) { /* the first time, or anew; the engine's thread looks at the members around these meanwhile */
+        enum { BEGIN = offsetof(struct restored, phase), END = offsetof(struct restored, memory) };
+        memset((char *)restored + BEGIN, 0, END - BEGIN);
+        restored->phase = restored->only.data && restored->only.len == 0 ? PHASES - 1 : 0;
     }
     assert(restored->phase < PHASES);
     enum status status = phases[restored->phase](restored, reader, err);
@@ -291,51 +311,100 @@ enum status restore_read(struct store_read *read, struct store_reader *reader, s
 /* ---- putting it in ---- */
 
 /* One that is known already was reported meanwhile, and is right. */
-static enum status apply_lanes(struct engine *engine, const struct restored *restored)
+static enum status put_lane(struct engine *engine, const struct restored *restored, size_t i)
 {
-    for (size_t i = 0; i < restored->lane_count; i++) {
-        const struct lane *stored = &restored->lanes[i];
-        struct lane_state *lane;
-        if (lane_find(engine, stored->id))
-            continue;
-        enum status status = lane_get(engine, stored->id, stored->destination, stored->tenant, &lane);
-        if (status != STATUS_OK)
-            return status;
-        lane_dead_add(lane, stored->counts.dead);
-        lane_ready_add(engine, lane, stored->counts.ready);
-    }
+    const struct lane *stored = &restored->lanes[i];
+    struct lane_state *lane;
+    if (lane_find(engine, stored->id))
+        return STATUS_OK;
+    enum status status = lane_get(engine, stored->id, stored->destination, stored->tenant, &lane);
+    if (status != STATUS_OK)
+        return status;
+    lane_dead_add(lane, stored->counts.dead);
+    lane_ready_add(engine, lane, stored->counts.ready);
     return STATUS_OK;
 }
 
-/* Destinations that left an outage behind are known although they have neither a configuration nor jobs. */
-static enum status apply_states(struct engine *engine, const struct restored *restored)
+static enum status put_error(struct engine *engine, const struct restored *restored, size_t i)
 {
-    for (size_t i = 0; i < restored->state_count; i++) {
-        const struct restored_state *state = &restored->states[i];
-        struct dest *dest = dest_find(engine, state->name);
-        if (!dest && state->incident.data && dest_get(engine, state->name, &dest) != STATUS_OK)
-            return STATUS_NO_MEMORY;
-        if (!dest)
-            continue;
-        dest_restore(engine, dest, state);
-        enum status status = incident_restore(dest, state->incident);
-        if (status != STATUS_OK)
-            return status;
-    }
+    errors_restore(engine->errors.counted, restored->errors.items[i].name, restored->errors.items[i].value);
     return STATUS_OK;
 }
 
 /* A lane that is known and was not read is another destination's: it is right as it is. */
-static void apply_rates(struct engine *engine, const struct restored *restored)
+static enum status put_rate(struct engine *engine, const struct restored *restored, size_t i)
 {
-    for (size_t i = 0; i < restored->rates.count; i++) {
-        const struct rate_note note = rate_note_parse(restored->rates.items[i].name);
-        if (note.lane == 0 || has_lane(restored, note.lane) || !lane_find(engine, note.lane))
-            rate_restore(engine, &restored->rates.items[i]);
-    }
+    const struct rate_note note = rate_note_parse(restored->rates.items[i].name);
+    if (note.lane == 0 || has_lane(restored, note.lane) || !lane_find(engine, note.lane))
+        rate_restore(engine, &restored->rates.items[i]);
+    return STATUS_OK;
 }
 
-static enum status apply_alerts(struct engine *engine, const struct restored *restored)
+static enum status put_running(struct engine *engine, const struct restored *restored, size_t i)
+{
+    return lease_restore(engine, &restored->running[i]);
+}
+
+static const struct {
+    size_t count; /* where that is */
+    enum status (*put)(struct engine *engine, const struct restored *restored, size_t i);
+} parts[] = {
+    { offsetof(struct restored, lane_count), put_lane },
+    { offsetof(struct restored, errors.count), put_error },
+    { offsetof(struct restored, rates.count), put_rate },
+    { offsetof(struct restored, running_count), put_running },
+};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+bool restore_is_put(const struct restored *restored)
+{
+    assert(restored->part <= PARTS);
+    return restored->part == PARTS;
+}
+
+enum status restore_put(struct engine *engine, struct restored *restored, size_t max, struct error *err)
+{
+    enum status status = STATUS_OK;
+    assert(!restored->putting && !restored->question.out);
+    restored->putting = true;
+    for (size_t done = 0; done < max && status == STATUS_OK && !restore_is_put(restored);) {
+        size_t count = *(const size_t *)((const char *)restored + parts[restored->part].count);
+        if (restored->put == count) {
+            restored->part++;
+            restored->put = 0;
+            continue;
+        }
+        status = parts[restored->part].put(engine, restored, restored->put++);
+        done++;
+    }
+    restored->putting = false;
+    return status == STATUS_OK ? STATUS_OK : no_memory(err);
+}
+
+enum status restore_known(struct engine *engine, const struct restored *restored, struct error *err)
+{
+    struct dest *dest;
+    for (size_t i = 0; i < restored->state_count; i++)
+        if (restored->states[i].incident.data && dest_get(engine, restored->states[i].name, &dest) != STATUS_OK)
+            return no_memory(err);
+    return STATUS_OK;
+}
+
+static enum status put_states(struct engine *engine, const struct restored *restored)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < restored->state_count && status == STATUS_OK; i++) {
+        const struct restored_state *state = &restored->states[i];
+        struct dest *dest = dest_find(engine, state->name);
+        if (!dest)
+            continue;
+        dest_restore(engine, dest, state);
+        status = incident_restore(dest, state->incident);
+    }
+    return status;
+}
+
+static enum status put_alerts(struct engine *engine, const struct restored *restored)
 {
     enum status status = STATUS_OK;
     if (!engine->alerts.book)
@@ -351,17 +420,16 @@ static enum status apply_alerts(struct engine *engine, const struct restored *re
     return status;
 }
 
-enum status restore_apply(struct engine *engine, const struct restored *restored, struct error *err)
+enum status restore_finish(struct engine *engine, const struct restored *restored, struct error *err)
 {
-    enum status status = apply_lanes(engine, restored);
+    assert(restore_is_put(restored));
+    assert(!restored->only.data || restored->only.len > 0 || restored->lane_count == 0); /* the office has none */
+    enum status status = put_states(engine, restored);
+    for (size_t i = 0; i < restored->history.count; i++)
+        history_restore(engine, &restored->history.items[i]);
+    for (size_t i = 0; i < restored->days.count; i++)
+        days_restore(engine, &restored->days.items[i]);
     if (status == STATUS_OK)
-        status = apply_states(engine, restored);
-    for (size_t i = 0; i < restored->errors.count; i++)
-        errors_restore(engine->errors.counted, restored->errors.items[i].name, restored->errors.items[i].value);
-    apply_rates(engine, restored);
-    for (size_t i = 0; i < restored->running_count && status == STATUS_OK; i++)
-        status = lease_restore(engine, &restored->running[i]);
-    if (status == STATUS_OK)
-        status = apply_alerts(engine, restored);
+        status = put_alerts(engine, restored);
     return status == STATUS_OK ? STATUS_OK : no_memory(err);
 }

@@ -33,6 +33,7 @@ static const char *dead_code_of(const struct decision *decision)
     case VERDICT_SPLIT:
         return "PARTIAL";
     default:
+    assert(decision->verdict == VERDICT_PERMANENT);
         return "PERMANENT_ERROR";
     }
 }
@@ -40,6 +41,7 @@ static const char *dead_code_of(const struct decision *decision)
 /* A wait of fixed length, for questions about a job that was sent. */
 static struct decision ask_again(const struct settlement_input *input, enum verdict verdict, int64_t delay_ms)
 {
+    assert(delay_ms > 0 && verdict != VERDICT_COMPLETE);
     return (struct decision){
         .verdict = verdict,
         .outcome = verdict == VERDICT_POLL ? OUTCOME_ACCEPTED : OUTCOME_IN_DOUBT,
@@ -64,6 +66,7 @@ static bool looks(const struct settlement_input *input)
 /* How many in a row before this one were refused, or else were asked to wait. */
 static int64_t in_a_row(const struct job *job, bool refused)
 {
+    assert(job->step_count >= 0);
     bool was_refused = job->last_class == OUTCOME_BLOCKED;
     return job->step == STEP_SEND && was_refused == refused ? job->step_count : 0;
 }
@@ -117,6 +120,7 @@ static bool is_spared(const struct settlement_input *input, enum outcome outcome
 /* After STEP_VERIFY or STEP_POLL. */
 static struct decision decide_query(const struct settlement_input *input)
 {
+    assert(input->answer->attempted && (input->job->step == STEP_POLL || input->job->step == STEP_VERIFY));
     bool poll = input->job->step == STEP_POLL;
     const struct query_config *query = poll ? &input->destination->poll : &input->destination->verify;
     enum verdict again = poll ? VERDICT_POLL : VERDICT_VERIFY;
@@ -145,6 +149,7 @@ static struct decision decide_as(const struct settlement_input *input, enum outc
 
 static struct decision decide_send(const struct settlement_input *input)
 {
+    assert(input->answer->attempted && input->job->step == STEP_SEND);
     struct decision decision = decide_as(input, OUTCOME_NONE);
     bool spends = decision.verdict == VERDICT_RETRY || decision.verdict == VERDICT_EXHAUSTED;
     bool spared = may_pass(decision.outcome) && is_spared(input, decision.outcome);
@@ -164,6 +169,7 @@ static struct decision decide_send(const struct settlement_input *input)
  */
 static struct decision decide_unattempted(const struct settlement_input *input)
 {
+    assert(!input->answer->attempted);
     if (input->job->damaged && input->answer->outcome == OUTCOME_PERMANENT) /* of others that never left it says nothing */
         return final_decision(input, VERDICT_PERMANENT, OUTCOME_PERMANENT);
     struct decision decision = ask_again(input, VERDICT_HOLD, SECOND_MS);
@@ -174,6 +180,18 @@ static struct decision decide_unattempted(const struct settlement_input *input)
 static bool waits_by_policy(const struct settlement_input *input, enum verdict verdict)
 {
     return input->answer->attempted && (verdict == VERDICT_RETRY || verdict == VERDICT_HOLD);
+}
+
+static enum job_event event_of(enum verdict verdict)
+{
+    assert(verdict < VERDICT_COUNT);
+    static const enum job_event events[VERDICT_COUNT] = {
+        [VERDICT_COMPLETE] = EVENT_DELIVER,  [VERDICT_POLL] = EVENT_RETRY,        [VERDICT_RETRY] = EVENT_RETRY,
+        [VERDICT_HOLD] = EVENT_RELEASE,      [VERDICT_VERIFY] = EVENT_RETRY,      [VERDICT_BLOCK] = EVENT_RELEASE,
+        [VERDICT_SPLIT] = EVENT_GIVE_UP,     [VERDICT_PERMANENT] = EVENT_GIVE_UP, [VERDICT_EXHAUSTED] = EVENT_GIVE_UP,
+        [VERDICT_EXPIRED] = EVENT_EXPIRE,    [VERDICT_PARK] = EVENT_GIVE_UP,
+    };
+    return events[verdict];
 }
 
 static void event_data(const struct settlement_input *input, const struct decision *decision, struct buffer *out)
@@ -199,6 +217,8 @@ static void event_data(const struct settlement_input *input, const struct decisi
         json_member_string(&json, "error", buffer_slice(&masked));
         buffer_release(&masked);
         json_member_text(&json, "action", verdict_name(decision->verdict));
+        if (event_of(decision->verdict) == EVENT_GIVE_UP || event_of(decision->verdict) == EVENT_EXPIRE)
+            json_member_text(&json, "dead_code", dead_code_of(decision));
         json_member_text(&json, "errorClassification", outcome_label(decision->outcome, decision->known));
         if (decision->rule.len > 0)
             json_member_string(&json, "rule", utf8_cut(decision->rule, EVENT_CODE_BYTES_MAX));
@@ -237,17 +257,6 @@ static enum status keep_texts(const struct settlement_input *input, const struct
     return settle->code.data && settle->error.data && settle->reference.data && op->data.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum job_event event_of(enum verdict verdict)
-{
-    static const enum job_event events[VERDICT_COUNT] = {
-        [VERDICT_COMPLETE] = EVENT_DELIVER,  [VERDICT_POLL] = EVENT_RETRY,        [VERDICT_RETRY] = EVENT_RETRY,
-        [VERDICT_HOLD] = EVENT_RELEASE,      [VERDICT_VERIFY] = EVENT_RETRY,      [VERDICT_BLOCK] = EVENT_RELEASE,
-        [VERDICT_SPLIT] = EVENT_GIVE_UP,     [VERDICT_PERMANENT] = EVENT_GIVE_UP, [VERDICT_EXHAUSTED] = EVENT_GIVE_UP,
-        [VERDICT_EXPIRED] = EVENT_EXPIRE,    [VERDICT_PARK] = EVENT_GIVE_UP,
-    };
-    return events[verdict];
-}
-
 static enum job_step step_of(enum verdict verdict, enum job_step current)
 {
     switch (verdict) {
@@ -277,6 +286,7 @@ static bool is_refused(const struct settlement_input *input, const struct decisi
 /* When it is tried again; nothing is spent. */
 static void wait_refused(const struct settlement_input *input, struct decision *decision)
 {
+    assert(decision->verdict == VERDICT_BLOCK);
     decision->delay_ms = block_job_ms(in_a_row(input->job, true) + 1);
     decision->next_at = instant_add(input->now, decision->delay_ms);
 }
@@ -291,6 +301,7 @@ static bool has_failed(const struct settlement_input *input, const struct decisi
 /* Questions asked in this step; of sends, those in a row that were refused, or asked to wait, and spent nothing. */
 static int64_t step_count_of(const struct settlement_input *input, const struct decision *decision, enum job_step step)
 {
+    assert(decision->retry_count >= input->job->retry_count);
     const struct job *job = input->job;
     if (is_refused(input, decision))
         return in_a_row(job, true) + 1;
@@ -337,6 +348,7 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->forget_at = input->retention_ms > 0 ? instant_add(input->now, input->retention_ms) : INSTANT_NONE;
     if (settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE)
         settle->dead_code = slice_from(dead_code_of(decision));
+    assert(settle->step_count >= 0 && settle->retry_count >= job->retry_count);
 }
 
 enum status settlement_make(const struct settlement_input *input, struct arena *memory, struct store_op *op,
@@ -352,6 +364,7 @@ enum status settlement_make(const struct settlement_input *input, struct arena *
     fill(input, &decision, &op->settle);
     if (keep_texts(input, &decision, memory, op) != STATUS_OK)
         return STATUS_NO_MEMORY;
+    assert(job_state_after(STATE_RUNNING, op->settle.event) != STATE_NONE);
     *ret_settlement = (struct settlement){
         .decision = decision,
         .may_pass = decision.verdict == VERDICT_EXHAUSTED && may_pass(decision.outcome) && input->job->step == STEP_SEND,

@@ -25,6 +25,8 @@ enum {
     STORE_AGAIN_MS = 10 * 1000, /* when the decision could not be put on record */
 };
 
+struct reply;
+
 /* One type of job of one Camunda. */
 struct worker {
     struct camunda *camunda;
@@ -34,6 +36,9 @@ struct worker {
     struct wire *wire;
     struct mailbox *mailbox; /* where the writer answers */
     bool recorded;           /* it has */
+    struct reply *replies;   /* room for twice what is fetched at once: what was not taken waits beside the new ones */
+    struct exchange *exchanges; /* likewise, to send them together */
+    size_t open;             /* replies that Camunda has not taken yet */
     pthread_t thread;
     bool started;
     _Atomic bool ended;
@@ -47,12 +52,15 @@ struct camunda {
     struct camunda *previous; /* of another configuration, asked to stop; NULL: none, or it has ended */
 };
 
-/* What one job is answered with. */
+/* What one job is answered with, until it is taken or the job's lock has ended. */
 struct reply {
     struct camunda_answer answer;
     char text[TEXT_BYTES_MAX + 1];
     struct buffer url, event;
     struct exchange exchange;
+    int64_t until_ns; /* when the lock ends */
+    int64_t again_ns; /* when it is to be given (again) */
+    int64_t wait_ms;  /* after the next time that it is not taken */
     bool done;
 };
 
@@ -188,81 +196,110 @@ static struct slice head_of(const struct buffer *answer)
     return (struct slice){ text.data, text.len < ANSWER_BYTES_LOGGED ? text.len : ANSWER_BYTES_LOGGED };
 }
 
-static void take_verdicts(struct worker *worker, struct reply *replies, const size_t *open, struct exchange *exchanges,
-                          size_t count)
+static void reply_release(struct reply *reply)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct reply *reply = &replies[open[i]];
-        enum camunda_verdict verdict = camunda_verdict(exchanges[i].status);
-        reply->done = verdict != CAMUNDA_AGAIN;
-        if (verdict == CAMUNDA_GONE)
-            log_event(LOG_INFO, "camunda_job_gone", FIELD_CSTR("camunda", worker->config->name),
-                      FIELD_CSTR("url", reply->url.data), FIELD_INT("status", exchanges[i].status),
-                      FIELD_TEXT("answer", head_of(&exchanges[i].answer)));
-        reply->exchange = exchanges[i];
-    }
+    buffer_release(&reply->url);
+    buffer_release(&reply->exchange.body);
+    buffer_release(&reply->exchange.answer);
 }
 
-/* Until all are taken, or their lock has ended: then Camunda gives them out again. */
-static void answer_all(struct worker *worker, struct reply *replies, size_t count, int64_t until_ns)
+/* False: the lock ends before it can be given again, and Camunda gives the job out anew. */
+static bool take_verdict(const struct worker *worker, struct reply *reply, int64_t now_ns)
 {
-    size_t *open = calloc(count, sizeof *open);
-    struct exchange *exchanges = calloc(count, sizeof *exchanges);
-    int64_t wait_ms = AGAIN_FIRST_MS;
-    for (bool first = true; open && exchanges;
-         first = false, wait_ms = wait_ms < AGAIN_MAX_MS / 2 ? wait_ms * 2 : AGAIN_MAX_MS) {
-        size_t left = 0;
-        for (size_t i = 0; i < count; i++)
-            if (!replies[i].done) {
-                exchanges[left] = replies[i].exchange;
-                open[left++] = i;
-            }
-        if (left == 0 || (!first && (clock_ticks_ns() >= until_ns || !wire_sleep(worker->wire, wait_ms))))
-            break;
-        wire_run(worker->wire, exchanges, left, ANSWER_MS);
-        take_verdicts(worker, replies, open, exchanges, left);
-    }
-    size_t lost = 0;
-    for (size_t i = 0; i < count; i++)
-        lost += !replies[i].done;
-    if (lost > 0)
+    enum camunda_verdict verdict = camunda_verdict(reply->exchange.status);
+    if (verdict == CAMUNDA_GONE)
+        log_event(LOG_INFO, "camunda_job_gone", FIELD_CSTR("camunda", worker->config->name),
+                  FIELD_CSTR("url", reply->url.data), FIELD_INT("status", reply->exchange.status),
+                  FIELD_TEXT("answer", head_of(&reply->exchange.answer)));
+    reply->again_ns = now_ns + reply->wait_ms * 1000000;
+    reply->wait_ms = reply->wait_ms < AGAIN_MAX_MS / 2 ? reply->wait_ms * 2 : AGAIN_MAX_MS;
+    bool late = verdict == CAMUNDA_AGAIN && reply->again_ns >= reply->until_ns;
+    reply->done = verdict != CAMUNDA_AGAIN || late;
+    return !late;
+}
+
+static void tell_unanswered(const struct worker *worker, size_t count)
+{
+    if (count > 0)
         log_event(LOG_WARN, "camunda_not_answered", FIELD_CSTR("camunda", worker->config->name),
-                  FIELD_INT("jobs", (int64_t)lost),
+                  FIELD_INT("jobs", (int64_t)count),
                   FIELD_CSTR("advice", "Camunda gives them out again when their lock ends"));
-    free(open);
-    free(exchanges);
+}
+
+/* Once each of those whose time it is; those that are taken, or too late, go. */
+static void answer_due(struct worker *worker)
+{
+    int64_t now_ns = clock_ticks_ns();
+    size_t due = 0, left = 0, lost = 0;
+    for (size_t i = 0; i < worker->open; i++)
+        if (worker->replies[i].again_ns <= now_ns)
+            worker->exchanges[due++] = worker->replies[i].exchange;
+    if (due == 0)
+        return;
+    wire_run(worker->wire, worker->exchanges, due, ANSWER_MS);
+    due = 0;
+    int64_t after_ns = clock_ticks_ns();
+    for (size_t i = 0; i < worker->open; i++) {
+        struct reply *reply = &worker->replies[i];
+        if (reply->again_ns <= now_ns) {
+            reply->exchange = worker->exchanges[due++];
+            lost += !take_verdict(worker, reply, after_ns);
+        }
+        if (reply->done)
+            reply_release(reply);
+        else
+            worker->replies[left++] = *reply;
+    }
+    worker->open = left;
+    tell_unanswered(worker, lost);
+}
+
+/* How long nothing is to be answered, at most `most_ms`. */
+static int64_t answer_free_ms(const struct worker *worker, int64_t most_ms)
+{
+    int64_t now_ns = clock_ticks_ns(), free_ms = most_ms;
+    for (size_t i = 0; i < worker->open; i++) {
+        int64_t ms = (worker->replies[i].again_ns - now_ns) / 1000000;
+        free_ms = ms < free_ms ? ms : free_ms;
+    }
+    return free_ms > 0 ? free_ms : 0;
+}
+
+/* It is ready to be sent, and holds nothing but that. */
+static void reply_make(const struct worker *worker, const struct camunda_job *job, struct reply *reply, int64_t until_ns)
+{
+    camunda_answer(worker->config, job, &reply->answer, &reply->url, &reply->exchange.body);
+    json_decref(reply->answer.decision);
+    buffer_release(&reply->event);
+    reply->answer = (struct camunda_answer){ 0 };
+    reply->exchange.url = reply->url.data;
+    reply->until_ns = until_ns;
+    reply->wait_ms = AGAIN_FIRST_MS;
 }
 
 static void handle(struct worker *worker, const struct camunda_job *jobs, size_t count, int64_t until_ns)
 {
-    struct reply *replies = calloc(count, sizeof *replies);
-    if (!replies)
-        return; /* given out again when the lock ends */
+    struct reply *replies = worker->replies + worker->open;
+    assert(worker->open + count <= 2 * (size_t)worker->config->jobs_max);
     for (size_t i = 0; i < count; i++) {
+        replies[i] = (struct reply){ .exchange.head_only = true };
         buffer_init(&replies[i].url, 4096);
         buffer_init(&replies[i].event, EVENT_DATA_BYTES_MAX);
         buffer_init(&replies[i].exchange.body, DECISION_ANSWER_BYTES_MAX);
         buffer_init(&replies[i].exchange.answer, WIRE_HEAD_BYTES_MAX);
-        replies[i].exchange.head_only = true;
         decide_job(worker, &jobs[i], &replies[i]);
     }
     if (!record(worker, replies, count))
         take_back(jobs, replies, count);
     for (size_t i = 0; i < count; i++) {
-        camunda_answer(worker->config, &jobs[i], &replies[i].answer, &replies[i].url, &replies[i].exchange.body);
-        replies[i].exchange.url = replies[i].url.data;
-        replies[i].done =
-            buffer_status(&replies[i].exchange.body) != STATUS_OK || buffer_status(&replies[i].url) != STATUS_OK;
+        struct reply *reply = &replies[i];
+        reply_make(worker, &jobs[i], reply, until_ns);
+        if (buffer_status(&reply->exchange.body) != STATUS_OK || buffer_status(&reply->url) != STATUS_OK)
+            reply_release(reply); /* no memory: given out again when the lock ends */
+        else
+            worker->replies[worker->open++] = *reply;
     }
-    answer_all(worker, replies, count, until_ns);
-    for (size_t i = 0; i < count; i++) {
-        json_decref(replies[i].answer.decision);
-        buffer_release(&replies[i].url);
-        buffer_release(&replies[i].event);
-        buffer_release(&replies[i].exchange.body);
-        buffer_release(&replies[i].exchange.answer);
-    }
-    free(replies);
+    answer_due(worker);
 }
 
 /* --- fetching ------------------------------------------------------------------------------------------ */
@@ -276,12 +313,19 @@ static void tell_away(struct worker *worker, const struct exchange *exchange, co
 }
 
 /* One question for jobs, and their answers. False: there were none, because something is wrong. */
-static bool fetch_and_handle(struct worker *worker, struct exchange *exchange, struct camunda_job *jobs)
+static bool fetch_and_handle(struct worker *worker, struct exchange *exchange, struct camunda_job *jobs, int64_t wait_ms)
 {
     struct arena memory;
+    struct buffer url;
     size_t count = 0;
     arena_init(&memory, SIZE_MAX / 4);
-    wire_run(worker->wire, exchange, 1, WAIT_MS + ANSWER_MS);
+    buffer_init(&url, 4096);
+    exchange->status = 0;
+    buffer_clear(&exchange->body);
+    camunda_fetch(worker->config, worker->type, wait_ms, &url, &exchange->body);
+    exchange->url = url.data;
+    if (buffer_status(&url) == STATUS_OK && buffer_status(&exchange->body) == STATUS_OK)
+        wire_run(worker->wire, exchange, 1, wait_ms + ANSWER_MS);
     int64_t until_ns = clock_ticks_ns() + worker->config->timeout_ms * 1000000;
     bool answered = exchange->status == 200;
     bool understood = answered && camunda_fetched(worker->config, worker->policy, buffer_slice(&exchange->answer), &memory,
@@ -296,37 +340,56 @@ static bool fetch_and_handle(struct worker *worker, struct exchange *exchange, s
     worker->away = worker->away && !understood;
     if (count > 0)
         handle(worker, jobs, count, until_ns);
+    buffer_release(&url);
     arena_release(&memory);
     return understood;
+}
+
+/* Fetches unless it was of no use just now, or too many answers wait; those that do are given meanwhile. */
+static void work_on(struct worker *worker, struct exchange *exchange, struct camunda_job *jobs)
+{
+    int64_t again_ms = AGAIN_FIRST_MS, fetch_ns = 0;
+    while (!wire_stopped(worker->wire)) {
+        answer_due(worker);
+        int64_t away_ms = (fetch_ns - clock_ticks_ns()) / 1000000;
+        bool full = worker->open >= (size_t)worker->config->jobs_max;
+        if (full || away_ms > 0) {
+            wire_sleep(worker->wire, answer_free_ms(worker, full ? AGAIN_MAX_MS : away_ms));
+            continue;
+        }
+        int64_t wait_ms = answer_free_ms(worker, WAIT_MS);
+        if (fetch_and_handle(worker, exchange, jobs, wait_ms > 0 ? wait_ms : 1)) {
+            again_ms = AGAIN_FIRST_MS;
+            continue;
+        }
+        fetch_ns = clock_ticks_ns() + again_ms * 1000000;
+        again_ms = again_ms < AGAIN_MAX_MS / 2 ? again_ms * 2 : AGAIN_MAX_MS;
+    }
+    tell_unanswered(worker, worker->open);
 }
 
 static void *work(void *context)
 {
     struct worker *worker = context;
-    struct camunda_job *jobs = calloc((size_t)worker->config->jobs_max, sizeof *jobs);
-    struct buffer url;
+    size_t max = (size_t)worker->config->jobs_max;
+    struct camunda_job *jobs = calloc(max, sizeof *jobs);
     struct exchange exchange = { 0 };
-    buffer_init(&url, 4096);
+    worker->replies = calloc(2 * max, sizeof *worker->replies);
+    worker->exchanges = calloc(2 * max, sizeof *worker->exchanges);
     buffer_init(&exchange.body, 64 * 1024);
     buffer_init(&exchange.answer, WIRE_ANSWER_BYTES_MAX);
-    camunda_fetch(worker->config, worker->type, WAIT_MS, &url, &exchange.body);
-    exchange.url = url.data;
-    bool ready = jobs && buffer_status(&url) == STATUS_OK && buffer_status(&exchange.body) == STATUS_OK;
-    if (!ready)
+    if (jobs && worker->replies && worker->exchanges)
+        work_on(worker, &exchange, jobs);
+    else
         log_event(LOG_ERROR, "camunda_away", FIELD_CSTR("camunda", worker->config->name), FIELD_CSTR("type", worker->type),
                   FIELD_CSTR("reason", "no memory"));
-    for (int64_t wait_ms = AGAIN_FIRST_MS; ready && !wire_stopped(worker->wire);) {
-        if (fetch_and_handle(worker, &exchange, jobs)) {
-            wait_ms = AGAIN_FIRST_MS;
-            continue;
-        }
-        wire_sleep(worker->wire, wait_ms);
-        wait_ms = wait_ms < AGAIN_MAX_MS / 2 ? wait_ms * 2 : AGAIN_MAX_MS;
-    }
-    buffer_release(&url);
+    for (size_t i = 0; i < worker->open; i++)
+        reply_release(&worker->replies[i]);
     buffer_release(&exchange.body);
     buffer_release(&exchange.answer);
     free(jobs);
+    free(worker->replies);
+    free(worker->exchanges);
     worker->ended = true;
     return NULL;
 }

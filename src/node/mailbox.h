@@ -27,6 +27,8 @@ enum message_kind {
     MESSAGE_ANSWER,             /* the same on its way back */
     MESSAGE_PULSE,              /* from the API to the engine's thread and back */
     MESSAGE_ORDER,              /* struct api_order, to the API's thread */
+    MESSAGE_NODES,              /* what became of destinations, to the engine's thread */
+    MESSAGE_FORWARD,            /* struct forward, back from the owner of a destination */
     MESSAGE_DECIDED,            /* a decision of a guest, to the engine's thread */
     MESSAGE_TEST,               /* of a test */
 };

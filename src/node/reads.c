@@ -16,6 +16,8 @@ static void run_piece(struct store_read *read, struct store_reader *reader)
 {
     read->more = false;
     read->status = read->run(read, reader, &read->error);
+    if (read->status != STATUS_OK && read->error.status == STATUS_OK) /* whoever hears of it hears of a failure */
+        error_set(&read->error, read->status, "the store could not be read: %s", status_name(read->status));
     read->pieces++;
     assert(!read->more || read->status == STATUS_OK);
 }

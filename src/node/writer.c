@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SYNC_EVERY_MS = 1000, TEND_EVERY_MS = 1000, ASK_FIRST_MS = 50, ASK_MAX_MS = 2000 };
+enum { SYNC_EVERY_MS = 1000, TEND_EVERY_MS = 1000, TEND_SOON_MS = 50, ASK_FIRST_MS = 50, ASK_MAX_MS = 2000 };
 
 /* Results of one transaction, for all its batches; the last one frees it. */
 struct batch_group {
@@ -36,11 +36,13 @@ struct writer {
     struct batch **pending_last;
     struct store_op *ops; /* of the transaction being made: STORE_BATCH_OPS_MAX */
     struct error failure; /* STATUS_OK until the store has failed for good */
-    struct transaction doubted;
-    bool in_doubt;
-    struct error away;             /* why */
-    int64_t away_ns, ask_ns;       /* clock_ticks_ns: since when, and when it is asked again */
-    int64_t ask_wait_ms;
+    struct {
+        bool stands; /* the store is away, and of this transaction nobody knows whether it was made */
+        struct transaction transaction;
+        struct error why;
+        int64_t since_ns, ask_ns; /* clock_ticks_ns; the second is when it is asked again */
+        int64_t ask_wait_ms;
+    } doubt;
     instant synced_at;
     bool unsynced;
     int64_t tended_ns; /* clock_ticks_ns */
@@ -118,9 +120,9 @@ static bool notice_insert(struct notice *notice, struct lane_notice *lane, const
         lane->destination = arena_copy(&notice->memory, insert->destination);
         lane->tenant = arena_copy(&notice->memory, insert->tenant);
     }
-    if (insert->run_at <= now)
+    if (!insert->ret_behind && insert->run_at <= now)
         lane->ready++;
-    else
+    else if (!insert->ret_behind)
         lane->next_at = instant_earlier(lane->next_at, insert->run_at);
     lane->next_at = instant_earlier(lane->next_at, insert->deadline); /* a time to look at, too */
     return lane->destination.data && lane->tenant.data;
@@ -131,7 +133,18 @@ static int dead_more(const struct store_op *op)
 {
     if (op->kind == OP_SETTLE)
         return op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE;
-    return op->kind == OP_PURGE || (op->kind == OP_REDRIVE && op->job.ret_was_dead) ? -1 : 0;
+    if (op->kind == OP_UNDO)
+        return 1;
+    bool may_take = op->kind == OP_REDRIVE || op->kind == OP_ERASE;
+    return op->kind == OP_PURGE || (may_take && op->job.ret_was_dead) ? -1 : 0;
+}
+
+/* Whether its own job is to be tried again. */
+static bool op_is_back(const struct store_op *op)
+{
+    if (op->kind == OP_SETTLE)
+        return op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE;
+    return op->kind == OP_REDRIVE && !op->job.ret_behind;
 }
 
 static bool notice_add(struct notice *notice, struct map *lanes, const struct store_op *op, instant now)
@@ -145,7 +158,10 @@ static bool notice_add(struct notice *notice, struct map *lanes, const struct st
     if (op->kind == OP_INSERT)
         return notice_insert(notice, lane, &op->insert, now);
     lane->dead += dead_more(op);
-    if (op->kind == OP_PURGE || (op->kind == OP_SETTLE && dead_more(op) > 0))
+    lane->ready += op->ret_released.ready;
+    if (op->ret_released.at != 0)
+        lane->next_at = instant_earlier(lane->next_at, op->ret_released.at);
+    if (!op_is_back(op))
         return true;
     if (op->kind == OP_SETTLE && op->settle.run_at > now)
         lane->next_at = instant_earlier(lane->next_at, op->settle.run_at);
@@ -159,9 +175,9 @@ static bool op_is_news(const struct store_op *op)
 {
     if (op->status != STATUS_OK)
         return false;
-    if (op->kind == OP_SETTLE)
-        return op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE || dead_more(op) > 0;
-    return (op->kind == OP_INSERT && !op->insert.ret_existed) || op->kind == OP_REDRIVE || op->kind == OP_PURGE;
+    if (op->ret_released.ready || op->ret_released.at != 0 || dead_more(op) != 0 || op_is_back(op))
+        return true;
+    return op->kind == OP_INSERT && !op->insert.ret_existed;
 }
 
 enum status notice_of(const struct store_op *ops, size_t count, instant now, struct notice **ret_notice)
@@ -239,7 +255,7 @@ static struct batch *take_group(struct writer *writer, size_t *ret_ops)
 
 static enum status apply_ops(struct writer *writer, struct batch_group *group, size_t ops, instant now, struct error *err)
 {
-    assert(!writer->in_doubt && ops <= STORE_BATCH_OPS_MAX);
+    assert(!writer->doubt.stands && ops <= STORE_BATCH_OPS_MAX);
     if (writer->failure.status != STATUS_OK) {
         *err = writer->failure;
         return err->status;
@@ -308,13 +324,13 @@ static void end_transaction(struct writer *writer, const struct transaction *tra
 
 static void begin_doubt(struct writer *writer, const struct transaction *transaction, const struct error *error)
 {
-    assert(!writer->in_doubt && error->status == STATUS_AWAY);
-    writer->doubted = *transaction;
-    writer->in_doubt = true;
-    writer->away = *error;
-    writer->away_ns = clock_ticks_ns();
-    writer->ask_wait_ms = ASK_FIRST_MS;
-    writer->ask_ns = writer->away_ns + ASK_FIRST_MS * 1000000L;
+    assert(!writer->doubt.stands && error->status == STATUS_AWAY);
+    writer->doubt.transaction = *transaction;
+    writer->doubt.stands = true;
+    writer->doubt.why = *error;
+    writer->doubt.since_ns = clock_ticks_ns();
+    writer->doubt.ask_wait_ms = ASK_FIRST_MS;
+    writer->doubt.ask_ns = writer->doubt.since_ns + ASK_FIRST_MS * 1000000L;
     atomic_store(&writer->busy, false);
     atomic_store(&writer->is_away, true);
     log_event(LOG_WARN, "store_away", FIELD_CSTR("error", error->text),
@@ -342,8 +358,8 @@ static void commit_group(struct writer *writer)
 /* The store has said what became of it, or nobody waits for that any more. */
 static void answer_doubted(struct writer *writer, enum status status, const struct error *error)
 {
-    const struct transaction doubted = writer->doubted;
-    writer->doubted = (struct transaction){ 0 };
+    const struct transaction doubted = writer->doubt.transaction;
+    writer->doubt.transaction = (struct transaction){ 0 };
     if (doubted.first)
         end_transaction(writer, &doubted, status, error);
 }
@@ -353,24 +369,24 @@ static void ask_if_due(struct writer *writer)
 {
     struct store *store = writer->settings.store;
     int64_t now_ns = clock_ticks_ns();
-    struct error error = writer->away;
+    struct error error = writer->doubt.why;
     bool applied = false;
-    if (writer->failure.status != STATUS_OK || (now_ns < writer->ask_ns && !writer->stopping))
+    if (writer->failure.status != STATUS_OK || (now_ns < writer->doubt.ask_ns && !writer->stopping))
         return;
     enum status status = store->ops->outcome(store, &applied, &error);
     if (status == STATUS_OK) {
-        writer->in_doubt = false;
+        writer->doubt.stands = false;
         atomic_store(&writer->is_away, false);
         writer->unsynced = writer->unsynced || applied;
-        log_event(LOG_INFO, "store_back", FIELD_INT("away_ms", (now_ns - writer->away_ns) / 1000000),
+        log_event(LOG_INFO, "store_back", FIELD_INT("away_ms", (now_ns - writer->doubt.since_ns) / 1000000),
                   FIELD_CSTR("last_transaction", applied ? "was applied" : "was not applied"));
-        answer_doubted(writer, applied ? STATUS_OK : STATUS_AWAY, applied ? &(struct error){ 0 } : &writer->away);
+        answer_doubted(writer, applied ? STATUS_OK : STATUS_AWAY, applied ? &(struct error){ 0 } : &writer->doubt.why);
         return;
     }
     if (failure_is_final(writer, status))
         fail_for_good(writer, &error);
-    writer->ask_wait_ms = 2 * writer->ask_wait_ms < ASK_MAX_MS ? 2 * writer->ask_wait_ms : ASK_MAX_MS;
-    writer->ask_ns = now_ns + writer->ask_wait_ms * 1000000;
+    writer->doubt.ask_wait_ms = 2 * writer->doubt.ask_wait_ms < ASK_MAX_MS ? 2 * writer->doubt.ask_wait_ms : ASK_MAX_MS;
+    writer->doubt.ask_ns = now_ns + writer->doubt.ask_wait_ms * 1000000;
     if (writer->stopping || writer->failure.status != STATUS_OK || atomic_load(&writer->waits_no_more))
         answer_doubted(writer, error.status, &error);
 }
@@ -378,7 +394,7 @@ static void ask_if_due(struct writer *writer)
 /* While one is in doubt nothing else happens. */
 static void refuse_pending(struct writer *writer)
 {
-    const struct error *error = writer->failure.status != STATUS_OK ? &writer->failure : &writer->away;
+    const struct error *error = writer->failure.status != STATUS_OK ? &writer->failure : &writer->doubt.why;
     while (writer->pending_first) {
         struct batch *batch = writer->pending_first;
         writer->pending_first = batch->next_pending;
@@ -392,7 +408,7 @@ static void refuse_pending(struct writer *writer)
 /* What durability: everysec promises: a sync each second. */
 static void sync_if_due(struct writer *writer, bool now_at_once)
 {
-    if (writer->settings.sync_always || !writer->unsynced || writer->failure.status != STATUS_OK || writer->in_doubt)
+    if (writer->settings.sync_always || !writer->unsynced || writer->failure.status != STATUS_OK || writer->doubt.stands)
         return;
     instant now = writer->settings.now(writer->settings.context);
     if (!now_at_once && now - writer->synced_at < SYNC_EVERY_MS && now >= writer->synced_at)
@@ -411,7 +427,7 @@ static void tell_head(struct writer *writer)
 {
     struct store *store = writer->settings.store;
     char text[TRAIL_HEAD_BYTES];
-    if (!store->ops->head || writer->failure.status != STATUS_OK || writer->in_doubt)
+    if (!store->ops->head || writer->failure.status != STATUS_OK || writer->doubt.stands)
         return;
     struct trail_head head = store->ops->head(store);
     writer->head_reported_at = writer->settings.now(writer->settings.context);
@@ -453,14 +469,19 @@ static void tell_clock(struct writer *writer, instant now)
         begin_doubt(writer, &(struct transaction){ .at = now }, &error);
 }
 
+static int tend_after_ms(const struct writer *writer)
+{
+    return writer->settings.store->tend_soon ? TEND_SOON_MS : TEND_EVERY_MS;
+}
+
 /* By the ticks, not by the clock, which may stand in a test and jump in life. */
 static void tend_if_due(struct writer *writer)
 {
     struct store *store = writer->settings.store;
     struct error error;
     int64_t now_ns = clock_ticks_ns();
-    if (!store->ops->tend || writer->failure.status != STATUS_OK || writer->in_doubt ||
-        now_ns - writer->tended_ns < (int64_t)TEND_EVERY_MS * 1000000)
+    if (!store->ops->tend || writer->failure.status != STATUS_OK || writer->doubt.stands ||
+        now_ns - writer->tended_ns < (int64_t)tend_after_ms(writer) * 1000000)
         return;
     writer->tended_ns = now_ns;
     instant now = writer->settings.now(writer->settings.context);
@@ -477,13 +498,13 @@ static void *writer_main(void *context)
     tell_head(writer); /* as it was found */
     while (!writer->stopping || writer->pending_first) {
         if (!writer->pending_first) {
-            mailbox_wait(writer->mailbox, writer->in_doubt ? (int)writer->ask_wait_ms : TEND_EVERY_MS);
+            mailbox_wait(writer->mailbox, writer->doubt.stands ? (int)writer->doubt.ask_wait_ms : tend_after_ms(writer));
             atomic_store(&writer->progressed_at, writer->settings.now(writer->settings.context));
         }
         mailbox_drain(writer->mailbox);
-        if (writer->in_doubt)
+        if (writer->doubt.stands)
             ask_if_due(writer);
-        if (writer->in_doubt)
+        if (writer->doubt.stands)
             refuse_pending(writer);
         else if (writer->pending_first)
             commit_group(writer);
@@ -491,7 +512,7 @@ static void *writer_main(void *context)
         tend_if_due(writer);
         tell_head_daily(writer);
     }
-    if (writer->in_doubt)
+    if (writer->doubt.stands)
         ask_if_due(writer);
     sync_if_due(writer, true);
     tell_head(writer);
@@ -559,6 +580,8 @@ static void on_batch(struct message *message)
 void writer_submit(struct writer *writer, struct batch *batch)
 {
     assert(batch->count > 0 && batch->count <= STORE_BATCH_OPS_MAX && batch->reply_to && batch->done);
+    group_leave(batch->group); /* the results of the last time, if it is given again */
+    batch->group = NULL;
     batch->writer = writer;
     batch->next_pending = NULL;
     mailbox_post(writer->mailbox, &batch->message, MESSAGE_BATCH, on_batch);

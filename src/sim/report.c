@@ -36,25 +36,25 @@ const struct figure figures[] = {
     { "Indicators", "", "waitDeviation", "unevenness of the spread of waits", UNIT_SHARE, FIGURE(wait_deviation), TARGET_NONE, 0 },
     { "Indicators", "S0-088", "waitMeanMs", "wait before a retry, mean", UNIT_TIME, FIGURE(wait_mean_ms), TARGET_AT_MOST, 30 * MINUTE_MS },
     { "Indicators", "", "waitMeanMs", "wait before a retry, mean", UNIT_TIME, FIGURE(wait_mean_ms), TARGET_NONE, 0 },
-    { "Jobs", "", "jobs", "in all", UNIT_COUNT, FIGURE(jobs), TARGET_NONE, 0 },
+    { "Jobs", "", "jobs", "in all", UNIT_COUNT, FIGURE(jobs.all), TARGET_NONE, 0 },
     { "Jobs", "", "backlog", "there at the start", UNIT_COUNT, FIGURE(backlog), TARGET_NONE, 0 },
-    { "Jobs", "", "completed", "completed", UNIT_COUNT, FIGURE(completed), TARGET_NONE, 0 },
-    { "Jobs", "", "permanentJobs", "dead: permanent error", UNIT_COUNT, FIGURE(permanent_jobs), TARGET_NONE, 0 },
-    { "Jobs", "", "exhaustedJobs", "dead: exhausted", UNIT_COUNT, FIGURE(exhausted_jobs), TARGET_NONE, 0 },
-    { "Jobs", "", "expired", "dead: missed its deadline", UNIT_COUNT, FIGURE(expired), TARGET_NONE, 0 },
-    { "Jobs", "", "inDoubt", "dead: in doubt", UNIT_COUNT, FIGURE(in_doubt), TARGET_NONE, 0 },
-    { "Jobs", "", "refused", "refused: the queue was full", UNIT_COUNT, FIGURE(refused), TARGET_NONE, 0 },
-    { "Jobs", "", "open", "not ended", UNIT_COUNT, FIGURE(open), TARGET_NONE, 0 },
+    { "Jobs", "", "completed", "completed", UNIT_COUNT, FIGURE(jobs.completed), TARGET_NONE, 0 },
+    { "Jobs", "", "permanentJobs", "dead: permanent error", UNIT_COUNT, FIGURE(jobs.permanent), TARGET_NONE, 0 },
+    { "Jobs", "", "exhaustedJobs", "dead: exhausted", UNIT_COUNT, FIGURE(jobs.exhausted), TARGET_NONE, 0 },
+    { "Jobs", "", "expired", "dead: missed its deadline", UNIT_COUNT, FIGURE(jobs.expired), TARGET_NONE, 0 },
+    { "Jobs", "", "inDoubt", "dead: in doubt", UNIT_COUNT, FIGURE(jobs.in_doubt), TARGET_NONE, 0 },
+    { "Jobs", "", "refused", "refused: the queue was full", UNIT_COUNT, FIGURE(jobs.refused), TARGET_NONE, 0 },
+    { "Jobs", "", "open", "not ended", UNIT_COUNT, FIGURE(jobs.open), TARGET_NONE, 0 },
     { "Jobs", "", "waitedMedianMs", "arrival to success, median", UNIT_TIME, FIGURE(waited_median_ms), TARGET_NONE, 0 },
     { "Jobs", "", "waitedP99Ms", "arrival to success, 99 of 100", UNIT_TIME, FIGURE(waited_p99_ms), TARGET_NONE, 0 },
     { "Jobs", "", "endedMs", "the last one ended after", UNIT_TIME, FIGURE(ended_ms), TARGET_NONE, 0 },
     { "Jobs", "", "backlogEndedMs", "the backlog was worked off after", UNIT_TIME, FIGURE(backlog_ended_ms), TARGET_NONE, 0 },
-    { "Destination", "", "requests", "requests", UNIT_COUNT, FIGURE(requests), TARGET_NONE, 0 },
-    { "Destination", "", "requestsFailed", "requests that failed", UNIT_SHARE, FIGURE(requests_failed), TARGET_NONE, 0 },
-    { "Destination", "", "peakPerSecond", "most requests in a second", UNIT_COUNT, FIGURE(peak_second), TARGET_NONE, 0 },
-    { "Destination", "", "peakAtOnce", "most requests at once", UNIT_COUNT, FIGURE(peak_at_once), TARGET_NONE, 0 },
-    { "Destination", "", "goodput", "requests that delivered", UNIT_SHARE, FIGURE(goodput), TARGET_NONE, 0 },
-    { "Destination", "", "duplicates", "jobs it was given twice", UNIT_COUNT, FIGURE(duplicates), TARGET_NONE, 0 },
+    { "Destination", "", "requests", "requests", UNIT_COUNT, FIGURE(requests.all), TARGET_NONE, 0 },
+    { "Destination", "", "requestsFailed", "requests that failed", UNIT_SHARE, FIGURE(requests.failed), TARGET_NONE, 0 },
+    { "Destination", "", "peakPerSecond", "most requests in a second", UNIT_COUNT, FIGURE(requests.peak_second), TARGET_NONE, 0 },
+    { "Destination", "", "peakAtOnce", "most requests at once", UNIT_COUNT, FIGURE(requests.peak_at_once), TARGET_NONE, 0 },
+    { "Destination", "", "goodput", "requests that delivered", UNIT_SHARE, FIGURE(requests.goodput), TARGET_NONE, 0 },
+    { "Destination", "", "duplicates", "jobs it was given twice", UNIT_COUNT, FIGURE(requests.duplicates), TARGET_NONE, 0 },
     { "Destination", "", "healthChecks", "health checks", UNIT_COUNT, FIGURE(health_checks), TARGET_NONE, 0 },
     { "Outage", "", "outageRequests", "requests during it", UNIT_COUNT, FIGURE(outage_requests), TARGET_NONE, 0 },
     { "Outage", "", "queuePeak", "longest queue", UNIT_COUNT, FIGURE(outage_queue_peak), TARGET_NONE, 0 },
@@ -158,14 +158,14 @@ static void make_retries(const struct ledger *ledger, struct report *report)
 
 static void make_ends(const struct ledger *ledger, struct report *report)
 {
-    report->jobs = (double)ledger->job_count;
-    report->completed = (double)ledger->ends[END_COMPLETED];
-    report->permanent_jobs = (double)ledger->ends[END_PERMANENT];
-    report->exhausted_jobs = (double)ledger->ends[END_EXHAUSTED];
-    report->expired = (double)ledger->ends[END_EXPIRED];
-    report->in_doubt = (double)ledger->ends[END_IN_DOUBT];
-    report->refused = (double)ledger->ends[END_REFUSED];
-    report->open = (double)ledger->ends[END_OPEN];
+    report->jobs.all = (double)ledger->job_count;
+    report->jobs.completed = (double)ledger->ends[END_COMPLETED];
+    report->jobs.permanent = (double)ledger->ends[END_PERMANENT];
+    report->jobs.exhausted = (double)ledger->ends[END_EXHAUSTED];
+    report->jobs.expired = (double)ledger->ends[END_EXPIRED];
+    report->jobs.in_doubt = (double)ledger->ends[END_IN_DOUBT];
+    report->jobs.refused = (double)ledger->ends[END_REFUSED];
+    report->jobs.open = (double)ledger->ends[END_OPEN];
     int64_t ended = ledger->job_count - ledger->ends[END_OPEN] - ledger->ends[END_REFUSED];
     report->permanent = ratio(ledger->ends[END_PERMANENT], ended);
     report->exhausted = ratio(ledger->ends[END_EXHAUSTED], ended);
@@ -174,12 +174,12 @@ static void make_ends(const struct ledger *ledger, struct report *report)
 
 static void make_destination(const struct model_figures *model, struct report *report)
 {
-    report->requests = (double)model->requests;
-    report->requests_failed = ratio(model->requests - model->answers[MODEL_OK], model->requests);
-    report->goodput = ratio(model->answers[MODEL_OK], model->requests);
-    report->peak_second = (double)model->peak_second;
-    report->peak_at_once = (double)model->peak_at_once;
-    report->duplicates = (double)model->duplicates;
+    report->requests.all = (double)model->requests;
+    report->requests.failed = ratio(model->requests - model->answers[MODEL_OK], model->requests);
+    report->requests.goodput = ratio(model->answers[MODEL_OK], model->requests);
+    report->requests.peak_second = (double)model->peak_second;
+    report->requests.peak_at_once = (double)model->peak_at_once;
+    report->requests.duplicates = (double)model->duplicates;
     report->health_checks = model->health_checks > 0 ? (double)model->health_checks : NAN;
 }
 

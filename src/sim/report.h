@@ -12,11 +12,11 @@
 
 /* NAN: it cannot be said (no job was retried, there was no outage...). Shares are 0 to 1, times milliseconds. */
 struct report {
-    double jobs, completed, permanent_jobs, exhausted_jobs, expired, in_doubt, refused, open;
+    struct { double all, completed, permanent, exhausted, expired, in_doubt, refused, open; } jobs;
     double success_after_retry, attempts_mean, lost, success_median_ms, success_mean_ms, permanent, exhausted;
     double longest_wait, wait_mean_ms, wait_deviation;
     double waited_median_ms, waited_p99_ms; /* from arrival to success */
-    double requests, requests_failed, peak_second, peak_at_once, duplicates, goodput;
+    struct { double all, failed, peak_second, peak_at_once, duplicates, goodput; } requests;
     double outage_requests, outage_queue_peak, drain_ms, recovery_ms;
     double jain, small_p99_ms;
     double backlog, backlog_ended_ms, health_checks;

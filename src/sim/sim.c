@@ -1,6 +1,8 @@
 #include "sim/sim.h"
 
 #include "base/heap.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "sim/answers.h"
 
 #include <assert.h>

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 enum status change_insert_check(const struct op_insert *insert)
 {
@@ -30,12 +31,15 @@ void change_insert(const struct op_insert *insert, instant now, struct job *ret_
         .lease_until = INSTANT_NONE,
         .lease_fenced_at = INSTANT_NONE,
         .forget_at = INSTANT_NONE,
-        .ready = insert->run_at <= now, /* INSTANT_NONE is before everything */
+        .chain = job_chain(insert->key),
+        .behind = insert->ret_behind,
+        .ready = insert->run_at <= now && !insert->ret_behind, /* INSTANT_NONE is before everything */
         .last_code = SLICE(""),
         .last_error = SLICE(""),
         .dead_code = SLICE(""),
         .reference = SLICE(""),
         .lease_owner = SLICE(""),
+        .redrive = SLICE(""),
     };
 }
 
@@ -126,6 +130,7 @@ static void die(struct job *job, instant now, instant expires_at, struct slice c
     job->dead_at = now;
     job->expires_at = expires_at;
     job->dead_code = code;
+    job->redrive = SLICE("");
 }
 
 static void settle_to(struct job *job, const struct op_settle *settle, enum job_state state, instant now)
@@ -156,6 +161,7 @@ static void settle_to(struct job *job, const struct op_settle *settle, enum job_
     } else {
         assert(state == STATE_COMPLETED);
         job->forget_at = settle->forget_at;
+        job->redrive = SLICE("");
     }
 }
 
@@ -193,7 +199,103 @@ static enum status extend_apply(const struct op_extend *extend, instant now, str
     return STATUS_OK;
 }
 
-/* ---- OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
+/* ---- OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_UNDO, OP_PURGE, OP_ERASE ---- */
+
+/*
+ * What a dead letter was stands in job->redrive while a redrive has it: the redrive's id, numbers, and last the code that it
+ * died with. Nothing else of it changes before it is tried. STATUS_LIMIT: its code is longer than any of ours.
+ */
+enum { BEFORE_NUMBERS = 15, REDRIVE_ID_BYTES_MAX = 64 };
+
+static enum status before_write(struct slice redrive, const struct job *job, char text[CHANGE_TEXT_BYTES])
+{
+    assert(job->state == STATE_DEAD && redrive.len > 0 && slice_find(redrive, ' ') == redrive.len);
+    const int64_t numbers[BEFORE_NUMBERS] = {
+        job->generation, job->attempts,  job->retry_count,    job->step_count, job->step,       job->doubted,  job->first_at,
+        job->failed_at,  job->look_failed_at, job->dead_at,   job->expires_at, job->deadline, job->run_at,   job->rank,
+        job->updated_at,
+    };
+    size_t len = 0;
+    if (redrive.len > REDRIVE_ID_BYTES_MAX ||
+        job->dead_code.len > CHANGE_TEXT_BYTES - REDRIVE_ID_BYTES_MAX - 24 * BEFORE_NUMBERS)
+        return STATUS_LIMIT;
+    len += (size_t)snprintf(text, CHANGE_TEXT_BYTES, "%.*s", SLICE_ARG(redrive));
+    for (size_t i = 0; i < BEFORE_NUMBERS; i++)
+        len += (size_t)snprintf(text + len, CHANGE_TEXT_BYTES - len, " %lld", (long long)numbers[i]);
+    snprintf(text + len, CHANGE_TEXT_BYTES - len, " %.*s", SLICE_ARG(job->dead_code));
+    return STATUS_OK;
+}
+
+/* False: it is not what before_write wrote. The code points into `text`. */
+static bool before_read(struct slice text, int64_t numbers[BEFORE_NUMBERS], struct slice *ret_dead_code)
+{
+    for (size_t i = 0; i < BEFORE_NUMBERS; i++) {
+        size_t space = slice_find(text, ' ');
+        if (space == text.len)
+            return false;
+        text = slice_from_offset(text, space + 1);
+        if (!slice_to_int64((struct slice){ text.data, slice_find(text, ' ') }, &numbers[i]))
+            return false;
+    }
+    size_t space = slice_find(text, ' ');
+    if (space == text.len)
+        return false;
+    *ret_dead_code = slice_from_offset(text, space + 1);
+    return numbers[4] >= STEP_SEND && numbers[4] <= STEP_POLL;
+}
+
+struct slice redrive_id(const struct job *job)
+{
+    return (struct slice){ job->redrive.data, slice_find(job->redrive, ' ') };
+}
+
+/* STATUS_CORRUPT is no invariant of ours: the text was read from a disk. */
+static enum status undo(struct job *job, struct change *change)
+{
+    int64_t before[BEFORE_NUMBERS];
+    struct slice code;
+    assert(job->attempts == 0 && job->lease_token == 0);
+    if (job->redrive.len >= sizeof change->text || !before_read(job->redrive, before, &code))
+        return STATUS_CORRUPT;
+    memcpy(change->text, code.len ? code.data : "", code.len); /* the job's own text goes away with this change */
+    job->behind = false;
+    job->state = job_state_after(job->state, EVENT_UNDO);
+    job->generation = before[0];
+    job->attempts = before[1];
+    job->retry_count = before[2];
+    job->step_count = before[3];
+    job->step = (enum job_step)before[4];
+    job->doubted = before[5] != 0;
+    job->first_at = before[6];
+    job->failed_at = before[7];
+    job->look_failed_at = before[8];
+    job->dead_at = before[9];
+    job->expires_at = before[10];
+    job->deadline = before[11];
+    job->run_at = before[12];
+    job->rank = before[13];
+    job->updated_at = before[14];
+    job->dead_code = (struct slice){ change->text, code.len };
+    job->redrive = SLICE("");
+    job->ready = false;
+    change->event = EVENT_TYPE_UNDONE;
+    return STATUS_OK;
+}
+
+enum redrive_count change_counted(const struct job *before, const struct job *after)
+{
+    bool was = before && before->redrive.len > 0, is = after && after->redrive.len > 0;
+    if (was == is)
+        return REDRIVE_COUNT_NONE; /* a job of a redrive is of no other before its end */
+    if (is)
+        return REDRIVE_SENT_BACK;
+    if (!after || after->state == STATE_CANCELLED)
+        return REDRIVE_GONE;
+    if (after->state == STATE_COMPLETED)
+        return REDRIVE_DELIVERED;
+    assert(after->state == STATE_DEAD);
+    return after->generation < before->generation ? REDRIVE_UNDONE : REDRIVE_DEAD_AGAIN;
+}
 
 /* A dead letter starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
 static void start_over(struct job *job, instant now)
@@ -216,9 +318,15 @@ static void start_over(struct job *job, instant now)
 }
 
 /* A waiting job is only hurried: what it has spent stays spent, and what may have arrived is not sent a second time. */
-static void redrive(struct job *job, const struct op_job *op, instant now)
+static enum status redrive(struct job *job, const struct op_job *op, instant now, struct change *change)
 {
     assert(job->lease_token == 0);
+    if (op->redrive.len > 0) {
+        enum status status = before_write(op->redrive, job, change->text);
+        if (status != STATUS_OK)
+            return status;
+        job->redrive = slice_from(change->text);
+    }
     if (job->state == STATE_DEAD || job->state == STATE_COMPLETED)
         start_over(job, now);
     job->state = STATE_PENDING;
@@ -226,46 +334,64 @@ static void redrive(struct job *job, const struct op_job *op, instant now)
     job->run_at = now;
     job->rank = op->rank;
     job->redrives_auto += op->automatic ? 1 : 0;
-    job->ready = true;
+    job->behind = op->ret_behind;
+    job->ready = !op->ret_behind;
+    return STATUS_OK;
 }
 
-static bool is_allowed(const struct store_op *op, enum job_state state)
+static bool is_allowed(const struct store_op *op, const struct job *job)
 {
+    enum job_state state = job->state;
+    if (op->job.dead_at != 0 && (state != STATE_DEAD || job->dead_at != op->job.dead_at))
+        return false;
     switch (op->kind) {
+    case OP_UNDO:
+        return job_state_after(state, EVENT_UNDO) != STATE_NONE && job->attempts == 0 && op->job.redrive.len > 0 &&
+               slice_equal(redrive_id(job), op->job.redrive);
     case OP_CANCEL:
         return job_state_after(state, EVENT_CANCEL) != STATE_NONE;
     case OP_REDRIVE:
-        return op->job.automatic ? state == STATE_DEAD
+        return op->job.automatic || op->job.redrive.len > 0 ? state == STATE_DEAD
                                  : job_state_after(state, op->job.resend ? EVENT_RESEND : EVENT_REDRIVE) != STATE_NONE;
     case OP_PURGE:
         return state == STATE_DEAD;
+    case OP_ERASE:
+        return state != STATE_RUNNING;
     default:
         assert(op->kind == OP_PRIORITIZE);
         return state == STATE_PENDING || state == STATE_WAITING || state == STATE_RUNNING;
     }
 }
 
-static void named_change(const struct store_op *op, instant now, struct job *job, struct change *change)
+static enum status named_change(const struct store_op *op, instant now, struct job *job, struct change *change)
 {
+    if (op->kind == OP_UNDO)
+        return undo(job, change);
+    if (op->kind == OP_REDRIVE) {
+        change->event = EVENT_TYPE_REDRIVEN;
+        enum status status = redrive(job, &op->job, now, change);
+        job->updated_at = now;
+        return status;
+    }
     job->updated_at = now;
     if (op->kind == OP_CANCEL) {
         change->event = EVENT_TYPE_CANCELLED;
         job->state = job_state_after(job->state, EVENT_CANCEL);
-        job->ready = false;
+        job->ready = job->behind = false;
         job->forget_at = op->job.forget_at;
-    } else if (op->kind == OP_REDRIVE) {
-        change->event = EVENT_TYPE_REDRIVEN;
-        redrive(job, &op->job, now);
+        job->redrive = SLICE("");
     } else {
         change->event = EVENT_TYPE_PRIORITIZED;
         job->priority = op->job.priority;
         job->rank = op->job.rank;
     }
+    return STATUS_OK;
 }
 
 static enum status named_apply(struct store_op *op, instant now, struct job *job, struct change *change)
 {
-    assert(op->kind == OP_CANCEL || op->kind == OP_PRIORITIZE || op->kind == OP_REDRIVE || op->kind == OP_PURGE);
+    assert(op->kind == OP_CANCEL || op->kind == OP_PRIORITIZE || op->kind == OP_REDRIVE || op->kind == OP_PURGE ||
+           op->kind == OP_UNDO || op->kind == OP_ERASE);
     if (op->kind == OP_PRIORITIZE && (op->job.priority < 0 || op->job.priority >= PRIORITY_COUNT))
         return STATUS_INVALID;
     if (!job)
@@ -273,15 +399,19 @@ static enum status named_apply(struct store_op *op, instant now, struct job *job
     op->job.ret_seq = job->seq;
     op->job.ret_lane = job->lane;
     op->job.ret_state = job->state;
-    if (!is_allowed(op, job->state))
+    if (!is_allowed(op, job))
         return STATUS_CONFLICT;
     op->job.ret_was_dead = job->state == STATE_DEAD;
-    if (op->kind == OP_PURGE) {
-        change->event = EVENT_TYPE_PURGED;
+    if (op->kind == OP_PURGE || op->kind == OP_ERASE) {
+        change->event = op->kind == OP_PURGE ? EVENT_TYPE_PURGED : EVENT_TYPE_ERASED;
         change->deleted = true;
+        job->ready = job->behind = false;
+        job->state = STATE_CANCELLED; /* for the next of its key */
         return STATUS_OK;
     }
-    named_change(op, now, job, change);
+    enum status status = named_change(op, now, job, change);
+    if (status != STATUS_OK)
+        return status;
     op->job.ret_state = job->state;
     return STATUS_OK;
 }
@@ -319,7 +449,7 @@ static void expire(const struct op_promote *promote, instant now, struct job *jo
         job->last_error = slice_from(change->text);
     }
     job->state = job_state_after(job->state, EVENT_EXPIRE);
-    job->ready = false;
+    job->ready = job->behind = false;
     job->updated_at = now;
     die(job, now, promote_expires_at(promote, job->destination, now), SLICE("EXPIRED"));
 }
@@ -351,6 +481,35 @@ void change_due(struct op_promote *promote, instant now, struct job *job, struct
     }
 }
 
+/* ---- Jobs of one key ---- */
+
+bool job_is_chained(const struct job *job)
+{
+    assert(!job->behind || (job->chain != 0 && job->state == STATE_PENDING && !job->ready));
+    return job->chain != 0 &&
+           (job->state == STATE_PENDING || job->state == STATE_RUNNING || job->state == STATE_WAITING);
+}
+
+enum chain_news change_chain(const struct job *before, const struct job *after)
+{
+    if (!before || !job_is_chained(before) || (after && job_is_chained(after)))
+        return CHAIN_SAME;
+    assert(after); /* only what has ended is deleted */
+    return before->behind ? CHAIN_GAP : CHAIN_NEXT;
+}
+
+void change_next(enum chain_news news, enum job_state ended, instant now, struct job *next, struct released *ret_released)
+{
+    assert(news != CHAIN_SAME && next->behind);
+    next->gap = next->gap || ended != STATE_COMPLETED;
+    if (news == CHAIN_GAP)
+        return;
+    next->behind = false;
+    next->ready = next->run_at <= now;
+    ret_released->ready = next->ready;
+    ret_released->at = job_due(next) != INSTANT_NONE ? job_due(next) : 0;
+}
+
 /* ---- Places, counters, events ---- */
 
 instant job_due(const struct job *job)
@@ -358,7 +517,7 @@ instant job_due(const struct job *job)
     switch (job->state) {
     case STATE_PENDING:
     case STATE_WAITING:
-        return job->ready ? job->deadline : instant_earlier(job->run_at, job->deadline);
+        return job->ready || job->behind ? job->deadline : instant_earlier(job->run_at, job->deadline);
     case STATE_DEAD:
         return job->expires_at;
     case STATE_COMPLETED:
@@ -395,7 +554,7 @@ bool lane_counts_possible(const struct lane_counts *counts)
            counts->ready <= counts->pending + counts->waiting;
 }
 
-void lane_counts_change(struct lane_counts *counts, const struct job *before, const struct job *after)
+void lane_counts_shift(struct lane_counts *counts, const struct job *before, const struct job *after)
 {
     enum job_state was = before ? before->state : STATE_NONE, is = after ? after->state : STATE_NONE;
     if (was != is && was != STATE_NONE && was != STATE_COMPLETED && was != STATE_CANCELLED) /* those count for ever */
@@ -403,6 +562,11 @@ void lane_counts_change(struct lane_counts *counts, const struct job *before, co
     if (was != is && is != STATE_NONE)
         ++*counter_of(counts, is);
     counts->ready += (after && after->ready) - (before && before->ready);
+}
+
+void lane_counts_change(struct lane_counts *counts, const struct job *before, const struct job *after)
+{
+    lane_counts_shift(counts, before, after);
     assert(lane_counts_possible(counts));
 }
 

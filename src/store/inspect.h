@@ -32,6 +32,7 @@ struct store_facts {
     int64_t event_first, event_last;         /* numbers; 0: no event */
     instant newest_at;                       /* of the newest event; 0: none */
     const char *unwritable;                  /* why this process may not change it; NULL: it may */
+    bool alone;                              /* no other machine has what is acknowledged: its server has no such standby */
 };
 
 /* Reads counts of all lanes. STATUS_INVALID: what is there is of another program. */

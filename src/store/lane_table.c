@@ -70,6 +70,7 @@ static struct store_lane *lane_new(int64_t id, struct slice key, size_t destinat
     lane->lane.tenant = slice_from_offset((struct slice){ lane->key, key.len }, sizeof(uint64_t) + destination_len);
     lane->shown.tenant = lane->lane.tenant;
     lane->low_rank = lane->low_seq = INT64_MIN;
+    lane->next_at = INSTANT_NONE;
     return lane;
 }
 
@@ -127,7 +128,8 @@ static void tenant_unlink(struct lane_table *lanes, const struct store_lane *lan
 static void lane_drop(struct lane_table *lanes, struct store_lane *lane)
 {
     tenant_unlink(lanes, lane);
-    totals_leave(&lanes->totals, &lane->shown);
+    if (!lanes->shared)
+        totals_leave(&lanes->totals, &lane->shown);
     map_remove(&lanes->by_name, (struct slice){ lane->key, lane->key_len });
     map_remove(&lanes->by_id, id_key(&lane->lane.id));
     free(lane);
@@ -144,7 +146,8 @@ enum status lane_table_add(struct lane_table *lanes, const struct lane *from, st
     if (!lane)
         return STATUS_NO_MEMORY;
     lane->lane.counts = lane->shown.committed = from->counts;
-    enum status status = totals_join(&lanes->totals, lane->lane.destination, &lane->shown);
+    enum status status =
+        lanes->shared ? STATUS_OK : totals_join(&lanes->totals, lane->lane.destination, &lane->shown);
     if (status == STATUS_OK)
         status = map_put(&lanes->by_name, (struct slice){ lane->key, lane->key_len }, lane);
     if (status == STATUS_OK)
@@ -195,7 +198,10 @@ enum status lane_table_count(struct lane_table *lanes, struct store_lane *lane, 
     lane->stored += (before == NULL) - (after == NULL);
     lanes->waiting -= counts->pending + counts->waiting;
     lanes->running -= counts->running;
-    lane_counts_change(counts, before, after);
+    if (lanes->shared)
+        lane_counts_shift(counts, before, after);
+    else
+        lane_counts_change(counts, before, after);
     lanes->waiting += counts->pending + counts->waiting;
     lanes->running += counts->running;
     return STATUS_OK;
@@ -211,7 +217,7 @@ int64_t lane_table_tenant_waiting(const struct lane_table *lanes, struct slice t
 
 bool lane_table_full(const struct lane_table *lanes, const struct store_settings *settings, struct op_insert *insert)
 {
-    assert(lanes->waiting >= 0);
+    assert(lanes->waiting >= 0 || lanes->shared);
     insert->ret_tenant_full = false;
     if (insert->beyond_limit)
         return false;
@@ -246,8 +252,37 @@ enum status lane_table_promoted(struct lane_table *lanes, struct op_promote *pro
     return STATUS_OK;
 }
 
+static void forget_all(struct lane_table *lanes)
+{
+    size_t cursor = 0;
+    map_release(&lanes->by_name);
+    map_release(&lanes->by_tenant);
+    for (struct map_entry *entry; (entry = map_next(&lanes->by_id, &cursor));)
+        free(entry->value);
+    map_release(&lanes->by_id);
+    lanes->tenant_count = 0;
+}
+
+static void commit_shared(struct lane_table *lanes)
+{
+    for (size_t i = 0; i < lanes->touched_count; i++) {
+        struct store_lane *lane = lanes->touched[i];
+        lane->shown.committed = lane->lane.counts;
+        lane->stored_committed = lane->stored;
+        lane->listed = true;
+        lane->touched = false;
+    }
+    lanes->touched_count = lanes->added_count = 0;
+    if (lanes->by_id.count > LANES_KEPT_MAX)
+        forget_all(lanes);
+}
+
 void lane_table_commit(struct lane_table *lanes)
 {
+    if (lanes->shared) {
+        commit_shared(lanes);
+        return;
+    }
     totals_lock(&lanes->totals);
     for (size_t i = 0; i < lanes->touched_count; i++) {
         struct store_lane *lane = lanes->touched[i];

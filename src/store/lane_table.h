@@ -22,6 +22,9 @@ struct store_lane {
     int64_t promoted, died;           /* by the promotion under way */
     uint64_t mark;                    /* of the last who marked it; the backend's own */
     int64_t low_rank, low_seq;        /* nothing up to this place is ready; the backend's own */
+    uint64_t low_mark;                /* since when that is so; the backend's own */
+    int64_t shard;                    /* of its destination; the backend's own */
+    instant next_at;                  /* the earliest time that the batch gave to a job of it; the backend's own */
     size_t key_len;
     char key[];
 };
@@ -37,7 +40,14 @@ struct lane_table {
     int64_t tenant_count;     /* but for the daemon's own */
     int64_t waiting, running; /* jobs of all lanes; waiting: with the pending ones */
     struct slice own_tenant;
+    /*
+     * Others write too: counters are as they were when the lane was read, and what was done here since; they may be
+     * anything. Lanes stay while there are not too many. There are no totals.
+     */
+    bool shared;
 };
+
+enum { LANES_KEPT_MAX = 200000 };
 
 enum status lane_table_init(struct lane_table *lanes, uint64_t seed, struct slice own_tenant) MUST_CHECK;
 void lane_table_release(struct lane_table *lanes);

@@ -3,10 +3,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/hash.h"
-
-/* OpenSSL 3 would rather have its EVP interface, which costs three times as much for inputs this small. */
-#define OPENSSL_SUPPRESS_DEPRECATED
-#include <openssl/sha.h>
+#include "store/move.h"
 
 #include <assert.h>
 #include <string.h>
@@ -61,7 +58,17 @@ enum status store_open(const struct store_backend *const *backends, struct slice
     if (status != STATUS_OK)
         return status;
     const struct store_backend *backend = find_backend(backends, address);
-    return backend->open(slice_from_offset(address, strlen(backend->scheme)), settings, ret_store, err);
+    struct store *store;
+    status = backend->open(slice_from_offset(address, strlen(backend->scheme)), settings, &store, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!settings->for_move)
+        status = move_whole(store, err);
+    if (status == STATUS_OK)
+        *ret_store = store;
+    else
+        store->ops->close(store);
+    return status;
 }
 
 enum status store_look(const struct store_backend *const *backends, struct slice address, struct store **ret_store,
@@ -172,8 +179,10 @@ const char *event_type_name(enum event_type type)
         [EVENT_TYPE_LEASE_EXTENDED] = "lease_extended",
         [EVENT_TYPE_DEAD_EXPIRED] = "dead_expired",
         [EVENT_TYPE_PURGED] = "purged",
+        [EVENT_TYPE_ERASED] = "erased",
         [EVENT_TYPE_NOTE] = "note",
         [EVENT_TYPE_DESTINATION] = "destination",
+        [EVENT_TYPE_UNDONE] = "undone",
     };
     assert(type >= EVENT_TYPE_NONE && type < EVENT_TYPE_COUNT);
     return names[type];
@@ -203,6 +212,14 @@ static void digest_text(SHA256_CTX *sha, struct slice text)
     SHA256_Update(sha, text.data, text.len);
 }
 
+int64_t job_chain(struct slice key)
+{
+    if (key.len == 0)
+        return 0;
+    int64_t chain = (int64_t)hash_slice(0, 0, key);
+    return chain != 0 ? chain : 1;
+}
+
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
 {
     assert(insert->destination.len > 0);
@@ -213,6 +230,8 @@ void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
     digest_text(&sha, insert->content_type);
     digest_text(&sha, insert->headers);
     digest_text(&sha, insert->payload);
+    if (insert->key.len > 0) /* without one it is what it always was */
+        digest_text(&sha, insert->key);
     SHA256_Final(whole, &sha);
     memcpy(ret_digest, whole, 16);
 }

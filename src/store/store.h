@@ -15,7 +15,9 @@
  *   invariant 4: a session that has ended writes nothing: its batch fails whole with STATUS_FENCED.
  *
  * Where a job is: PENDING and due WAITING jobs are "ready" in their lane, in order of (rank, seq); jobs
- * whose time has not come wait for store_apply(OP_PROMOTE); RUNNING jobs have a lease.
+ * whose time has not come wait for store_apply(OP_PROMOTE); RUNNING jobs have a lease. Of the jobs of one lane that have the
+ * same key, one is in one of these places; the others are `behind` it, whatever their time and rank. When it ends, the first
+ * of them by seq takes its place, in the same transaction, however it ended.
  *
  * Who works on it: a session is one run of a node, a number that only grows. Each handle has one, from when it is opened or
  * `begin` is called. A node without a name has the store for itself, and its session owns every destination. Where nodes
@@ -41,6 +43,7 @@ enum {
     EVENT_SALT_BYTES = 16,
     EVENT_DATA_BYTES_MAX = 16 * 1024,
     ERROR_TEXT_STORED_BYTES_MAX = 4096, /* of an attempt's error text; the rest is cut off */
+    EVENT_CHAIN_SHIFT = 40, /* an event's number has its chain above these bits; where one writes there is chain 0 alone */
 };
 
 /* What the next claim of a job is for. */
@@ -83,6 +86,9 @@ struct job {
     int64_t lease_session;    /* that claimed it, where nodes share the store; 0: a pull worker has it, or nobody */
     instant lease_fenced_at;  /* OP_ORPHANS: when that session was fenced; INSTANT_NONE: nothing of it is on the wire */
     bool ready;        /* it can be claimed; readers do not tell */
+    int64_t chain;     /* of its key: job_chain; 0: it has none */
+    bool behind;       /* another of its key has to end before it */
+    bool gap;          /* one of its key that was to go before it was not delivered */
     instant forget_at; /* when a completed or cancelled one is deleted; INSTANT_NONE: never */
     enum outcome last_class;         /* OUTCOME_NONE before the first outcome */
     struct slice last_code;          /* "http:503" */
@@ -93,6 +99,9 @@ struct job {
     struct slice headers;            /* JSON object, or empty */
     struct slice correlation_id;
     struct slice metadata;           /* JSON, or empty */
+    struct slice redrive;            /* the redrive that it waits or runs for, and what it was before; empty: none */
+    struct slice key;                /* of those of one key, in its lane, one goes at a time, in order; empty: it has none */
+    struct slice callback;           /* JSON: who is told of its end; empty: nobody */
     struct slice payload;            /* only where the call says so */
     bool damaged;                    /* OP_CLAIM of a send: it is not what was written; it must not be sent */
     int64_t last_event;
@@ -106,11 +115,13 @@ struct op_insert {
     instant run_at; /* in the past or now: ready at once; INSTANT_NONE: now */
     instant deadline;
     struct slice content_type, headers, correlation_id, metadata, payload;
+    struct slice key, callback;
     bool beyond_limit; /* the daemon's own word, which is taken although pending_max is reached */
     /* Results. */
     int64_t ret_seq, ret_lane;
     struct slice ret_id;
     bool ret_existed; /* the same id with the same body was there; nothing changed */
+    bool ret_behind;  /* another of its key goes first */
     bool ret_tenant_full; /* STATUS_FULL: its tenant has its share, others may still add */
 };
 
@@ -174,23 +185,44 @@ struct op_extend {
  * hurried, and only by a person: what it has spent stays spent, and it keeps its step. A priority can change while
  * pending, waiting and running; the rank that a settlement brings stands. A corrected payload does not change what
  * OP_INSERT compares with.
+ *
+ * OP_REDRIVE with `redrive`: a dead job as part of that redrive, whose counts (see tally.h) move in the same transaction:
+ * when it is sent back and when it has come to an end. OP_UNDO: one that the redrive named here has sent back and that has
+ * not been tried since is the dead letter that it was, but for its history.
  */
 struct op_job {
     struct slice tenant, id;
+    int64_t seq;            /* the store's own number, if it is known: some find it sooner by that; 0: it is not */
+    instant dead_at;        /* not 0: only the dead letter that died then; STATUS_CONFLICT otherwise */
+    struct slice redrive;   /* OP_REDRIVE, OP_UNDO: the redrive's id; empty: it is of none */
     enum priority priority; /* OP_PRIORITIZE */
     int64_t rank;           /* OP_PRIORITIZE, OP_REDRIVE */
     bool automatic;         /* OP_REDRIVE by the cooldown, not by a person: counted in redrives_auto */
     bool resend;            /* OP_REDRIVE of a completed job, and of no other */
-    bool payload_given;     /* OP_REDRIVE with a corrected payload */
+    bool payload_given;     /* OP_REDRIVE with a corrected payload, OP_UNDO with the one before */
     struct slice payload;
     instant forget_at; /* OP_CANCEL */
     /* Results. */
     int64_t ret_seq, ret_lane;
     enum job_state ret_state;
     bool ret_was_dead;
+    bool ret_behind; /* OP_REDRIVE: another of its key goes first */
 };
 
-/* OP_PURGE: deletes one dead letter, by name. Its events stay. */
+/*
+ * OP_PURGE: deletes one dead letter. Its events stay. OP_ERASE: the same to any job that nobody has a lease of, because of a
+ * person: nothing of what it brought stays on disk. STATUS_CONFLICT: it is running.
+ *
+ * OP_ERASE_EVENTS: takes the data out of events, whose digests stay, so that the chain holds (trail.h). Those that are of an
+ * older form keep theirs; those without data, without the event, or erased before, are neither erased nor left. What OP_SAVE
+ * takes away behind it, in the same batch, stays on disk no more than they do; for that it may have no event at all.
+ */
+struct op_erase {
+    const int64_t *numbers; /* committed before */
+    size_t count;           /* ERASE_EVENTS_MAX at most; more is STATUS_LIMIT */
+    size_t ret_erased, ret_left;
+};
+enum { ERASE_EVENTS_MAX = 1000 };
 
 /* What time has done in a lane, so that nobody need ask for it. */
 struct lane_ready {
@@ -254,6 +286,10 @@ struct op_save {
 
 /* These are the spaces that others share. */
 #define SPACE_DESTINATION SLICE("destination")
+#define SPACE_FORWARD SLICE("forward") /* how far the trail is told; and that some job has a callback */
+#define SPACE_NODE SLICE("node") /* what people ordered of a node: {"drain":SESSION} */
+#define SPACE_PINS SLICE("pins") /* under one name, {"DESTINATION":"NODE"} */
+#define PINS_NAME SLICE("all")
 #define SPACE_RATE SLICE("rate") /* until when a limiter is paid for */
 
 /* What is saved under one name. */
@@ -299,6 +335,9 @@ enum op_kind {
     OP_TRIM,
     OP_TAKE,
     OP_GIVE,
+    OP_UNDO,
+    OP_ERASE,
+    OP_ERASE_EVENTS,
 };
 
 enum event_type {
@@ -318,7 +357,15 @@ enum event_type {
     EVENT_TYPE_PURGED,
     EVENT_TYPE_NOTE,        /* of no job; `data` has "note" */
     EVENT_TYPE_DESTINATION, /* a destination's mode changed */
+    EVENT_TYPE_UNDONE,      /* a redrive was taken back: it is a dead letter again */
+    EVENT_TYPE_ERASED,      /* deleted because of a person */
     EVENT_TYPE_COUNT
+};
+
+/* The end of a job lets another of its key take its place, in the same lane. */
+struct released {
+    bool ready; /* it can be claimed */
+    instant at; /* when time has something to do to it; 0: never, or there is no such job */
 };
 
 /*
@@ -339,9 +386,11 @@ struct store_op {
         struct op_orphans orphans;
         struct op_save save;
         struct op_trim trim;
+        struct op_erase erase;
         struct op_own own;
     };
     enum status status; /* result: of this operation alone */
+    struct released ret_released; /* but of OP_PROMOTE, which counts them with the others */
 };
 
 /* What an event's hash is made of: see trail.h. Numbers are stored. */
@@ -407,6 +456,8 @@ struct store_settings {
     struct slice own_tenant;    /* the daemon's, which is not counted as one */
     struct slice node;          /* its name among those that share the store; empty: it has the store for itself */
     struct slice node_url;      /* where the others reach it */
+    struct slice node_place;    /* a process of this name that had this place before is gone; empty: nobody can say so */
+    bool for_move; /* half of another store may have been moved there: move.h */
     instant now; /* when it is opened; 0: not known, and nothing is moved */
     struct slice audit_key; /* events are under it; empty: under none */
     /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody hears of it. */
@@ -424,8 +475,20 @@ struct session {
     int64_t number;
     struct slice node, url;
     int64_t beat; /* so many times it has said that it lives */
-    bool ended;   /* it is only known for as long as a lease names it */
+    bool ended;   /* it is known for as long as a lease names it, and perhaps a little longer */
     instant fenced_at; /* INSTANT_NONE: it was not, or it has ended by itself */
+    instant since;     /* when it began; of one that has ended it is not known, nor are these: */
+    struct slice version;
+    uint64_t config; /* as its last beat said; 0: it has not said so yet */
+};
+
+/* A lane that another node has added jobs to; or a job of ours that a pull worker has acknowledged there. */
+struct lane_heard {
+    int64_t acked, token; /* that job's number and lease; 0: it is about a lane, */
+    int64_t lane;
+    struct slice destination, tenant;
+    int64_t ready, dead; /* more */
+    instant next_at;     /* the earliest time of those that wait; INSTANT_NONE: none does */
 };
 
 /* A destination, or by the empty name the steward's office, as it is owned. */
@@ -444,8 +507,19 @@ struct job_filter {
     struct slice destination, tenant, code; /* code: equals last_code or dead_code */
     int64_t before_seq; /* the page's cursor: only smaller, of `id` only what comes after it; 0: from the newest */
     struct slice id;    /* found by an index, whatever the number of tenants, in an order of their own */
+    /* What follows is told by filter.c, of jobs that the above found. */
+    struct slice dead_code, fingerprint;
+    struct slice text;    /* part of its id or of its last error, whatever the case of its letters */
+    instant since, until; /* when it died, or else came: not before the one, nor after the other; 0: any */
+    struct slice redrive; /* sent back by that one, and not at an end since; found by an index */
+    /*
+     * Only what they are told apart and counted by is wanted: seq, id, destination, tenant, state, created_at, dead_at, the
+     * codes, last_error and redrive. A store may leave the rest out, and be several times quicker.
+     */
+    bool brief;
 };
 
+struct move_ops;
 struct store_facts;
 struct store_space;
 struct trail_check;
@@ -478,16 +552,29 @@ struct store_ops {
     enum status (*begin)(struct store *store, instant now, struct error *err);
     /*
      * This and the next two are called by one thread, which may be another than the one that writes; NULL: the store is for
-     * one node. The session ends in order, with nothing on the wire, and what it owns is free.
+     * one node. The session ends in order, with nothing on the wire, and what it owns is free. Nobody writes any more.
      */
     enum status (*end)(struct store *store, instant now, struct error *err);
-    /* Says that the session lives; it need not be durable. STATUS_FENCED: it has ended. */
-    enum status (*beat)(struct store *store, struct error *err);
+    /*
+     * Says that the session lives, and a digest of what its node is configured with, for others to compare; it need not be
+     * durable. STATUS_FENCED: it has ended.
+     */
+    enum status (*beat)(struct store *store, uint64_t config, struct error *err);
     /*
      * Ends another session that has not beaten since its beat was `beat`; what it owns is free. When this has returned,
      * whatever it committed can be read, and it commits nothing more. STATUS_CONFLICT: it has beaten, or has ended already.
      */
     enum status (*fence)(struct store *store, int64_t session, int64_t beat, instant now, struct error *err);
+    /*
+     * Tells the others, as far as they listen, of jobs that were committed here to destinations of theirs since the last
+     * call, and of pull workers' leases of theirs that were acknowledged here. What could not be told is kept for the next.
+     */
+    enum status (*ring)(struct store *store, struct error *err);
+    /* What others told since the last call. STATUS_AWAY: some may have been missed, so that all lanes must be looked at. */
+    enum status (*hear)(struct store *store, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,
+                        struct error *err);
+    /* A descriptor that can be read when `hear` may have something; -1: none now. It changes with each STATUS_AWAY. */
+    int (*bell)(struct store *store);
     /* Makes everything applied so far durable; for sync_always = false. */
     enum status (*sync)(struct store *store, struct error *err);
     /* Does what the store does by itself, each second, in the thread that writes. NULL: it does nothing. */
@@ -503,6 +590,7 @@ struct store_ops {
     enum status (*verify)(struct store *store, const struct trail_reading *reading, struct trail_check *ret_check,
                           struct error *err);
     enum status (*backup)(struct store *store, const char *target, struct store_facts *ret_facts, struct error *err);
+    const struct move_ops *move; /* all of it to and from another store: move.h; NULL: it ends with the process */
     enum status (*reader)(struct store *store, struct store_reader **ret_reader, struct error *err);
 
     void (*reader_close)(struct store_reader *reader);
@@ -519,7 +607,7 @@ struct store_ops {
     enum status (*reader_jobs)(struct store_reader *reader, const struct job_filter *filter, size_t max, bool with_payload,
                                struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
                                struct error *err);
-    /* Reads events after `after`, oldest first. */
+    /* Reads events after `after`, oldest first; behind the last of its chain those of the next chain. */
     enum status (*reader_events)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                  struct event **ret_events, size_t *ret_count, struct error *err);
     /* Reads the newest `max` events of one name, oldest first; also of jobs that are deleted. */
@@ -550,10 +638,13 @@ struct store_ops {
     /* Reads a page of a space, from the last name to the first; only names before `before`, where that is not empty. */
     enum status (*reader_saved_list)(struct store_reader *reader, struct slice space, struct slice before, size_t max,
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
+    /* Reads the newest event of every chain, in their order; one with none has number 0. NULL: there is one chain. */
+    enum status (*reader_heads)(struct store_reader *reader, struct arena *memory, struct trail_head **ret_heads,
+                                size_t *ret_count, struct error *err);
     /* Reads all sessions that live, and those that ended and have leases left, by number. NULL: it is for one node. */
     enum status (*reader_sessions)(struct store_reader *reader, struct arena *memory, struct session **ret_sessions,
                                    size_t *ret_count, struct error *err);
-    /* Reads every destination that has or had an owner, in order of name. NULL likewise. */
+    /* Reads every destination that has or had an owner or jobs, in order of name. NULL likewise. */
     enum status (*reader_shards)(struct store_reader *reader, struct arena *memory, struct shard **ret_shards,
                                  size_t *ret_count, struct error *err);
 };
@@ -566,6 +657,7 @@ struct store {
     int64_t session; /* of this handle, greater than those of all leases that are there; changed by `begin` alone */
     instant newest_at;  /* of the events that were there when it was opened; INSTANT_NONE: none, or it is not known */
     int64_t shifted_ms; /* by so much waits and leases were moved, since the clock went back; 0: they were not */
+    bool tend_soon;     /* nothing is written, and `tend` has more to do: it is called again after a moment */
 };
 
 struct store_reader {
@@ -633,6 +725,8 @@ void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *eve
  */
 enum { JOB_KEY_TENANT_BITS = 24 };
 uint64_t job_key(struct slice tenant, struct slice id);
+/* What stands for a key in its lane; 0 for none. Two keys that have the same go one after the other, which harms nobody. */
+int64_t job_chain(struct slice key);
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
 enum { TRIM_LEAST = 2 }; /* events; fewer are left where they are */
 /* An id for a job that came without: 26 characters, ordered by time, then by `number`. */

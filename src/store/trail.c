@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- hashes ---- */
@@ -90,7 +91,7 @@ static void hash_end(SHA256_CTX *sha, const struct trail_key *key, unsigned char
 }
 
 /* Of what was erased the digest is all that is left; of nothing it is zeros, and there is no salt. */
-static void data_digest(const struct event *event, unsigned char ret_digest[EVENT_HASH_BYTES])
+void trail_data_digest(const struct event *event, unsigned char ret_digest[EVENT_HASH_BYTES])
 {
     assert(event->form != EVENT_FORM_PLAIN);
     static const unsigned char none[EVENT_SALT_BYTES];
@@ -132,7 +133,7 @@ void trail_chain(const struct trail_key *key, const unsigned char before[EVENT_H
     if (event->form == EVENT_FORM_PLAIN) {
         digest_text(&all, event->data);
     } else {
-        data_digest(event, digest);
+        trail_data_digest(event, digest);
         digest_bytes(&all, digest, sizeof digest);
     }
     gathered_flush(&all);
@@ -147,11 +148,28 @@ void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *eve
 
 /* ---- heads ---- */
 
+static const int64_t number_mask = ((int64_t)1 << EVENT_CHAIN_SHIFT) - 1;
+
+static int64_t chain_of(int64_t number)
+{
+    return number >> EVENT_CHAIN_SHIFT;
+}
+
+struct event_id event_id(int64_t number)
+{
+    struct event_id id;
+    if (chain_of(number) > 0)
+        snprintf(id.text, sizeof id.text, "%" PRId64 ".%" PRId64, chain_of(number), number & number_mask);
+    else
+        snprintf(id.text, sizeof id.text, "%" PRId64, number);
+    return id;
+}
+
 void trail_head_format(const struct trail_head *head, char ret_text[TRAIL_HEAD_BYTES])
 {
     char hash[EVENT_HASH_BYTES * 2 + 1];
     hex_format(head->hash, EVENT_HASH_BYTES, hash);
-    snprintf(ret_text, TRAIL_HEAD_BYTES, "%" PRId64 ":%s", head->number, hash);
+    snprintf(ret_text, TRAIL_HEAD_BYTES, "%s:%s", event_id(head->number).text, hash);
 }
 
 static int hex_digit(char c)
@@ -175,10 +193,10 @@ bool trail_hash_parse(struct slice text, unsigned char ret_hash[EVENT_HASH_BYTES
     return true;
 }
 
-static bool number_parse(struct slice text, int64_t *ret_number)
+static bool number_parse(struct slice text, int64_t max, int64_t *ret_number)
 {
     int64_t number = 0;
-    if (text.len == 0 || text.len > 18)
+    if (text.len == 0 || text.len > 15)
         return false;
     for (size_t i = 0; i < text.len; i++) {
         if (text.data[i] < '0' || text.data[i] > '9')
@@ -186,22 +204,28 @@ static bool number_parse(struct slice text, int64_t *ret_number)
         number = number * 10 + (text.data[i] - '0');
     }
     *ret_number = number;
-    return number > 0;
+    return number <= max;
+}
+
+/* Before a dot stands the chain; nothing there is the first. */
+enum status event_id_parse(struct slice text, int64_t *ret_number)
+{
+    size_t dot = slice_find(text, '.');
+    int64_t chain = 0, number;
+    if (dot < text.len && dot > 0 && !number_parse((struct slice){ text.data, dot }, (1 << 22) - 1, &chain))
+        return STATUS_INVALID;
+    if (!number_parse(dot < text.len ? slice_from_offset(text, dot + 1) : text, number_mask, &number))
+        return STATUS_INVALID;
+    *ret_number = chain << EVENT_CHAIN_SHIFT | number;
+    return STATUS_OK;
 }
 
 enum status trail_head_parse(struct slice text, struct trail_head *ret_head, struct error *err)
 {
     struct trail_head head;
     size_t colon = slice_find(text, ':');
-    struct slice number = { text.data, colon };
-    size_t dot = slice_find(number, '.');
-    if (dot < number.len && dot > 0)
-        return error_set(err, STATUS_INVALID, "this store has one chain, without a name; leave out \"%.*s.\"",
-                         (int)(dot < 64 ? dot : 64), text.data);
-    if (dot < number.len)
-        number = slice_from_offset(number, 1);
-    if (colon == text.len || !number_parse(number, &head.number) ||
-        !trail_hash_parse(slice_from_offset(text, colon + 1), head.hash))
+    if (colon == text.len || event_id_parse((struct slice){ text.data, colon }, &head.number) != STATUS_OK ||
+        (head.number & number_mask) == 0 || !trail_hash_parse(slice_from_offset(text, colon + 1), head.hash))
         return error_set(err, STATUS_INVALID,
                          "\"%.*s\" is no head of a trail; it is a number, a colon and 64 hexadecimal digits",
                          (int)(text.len < 96 ? text.len : 96), text.data);
@@ -251,15 +275,66 @@ void trail_broken_format(const struct trail_head *saved, char ret_text[TRAIL_TRI
     snprintf(ret_text, TRAIL_TRIMMED_BYTES, "%s%s\"}", broken_begin, head);
 }
 
-/* Only the store writes a note that begins so: those of others begin with names of their own. */
-static bool trimmed_parse(const struct event *event, struct trail_head *ret_newest)
+static const char heads_begin[] = "{\"note\":\"heads\",\"heads\":[";
+
+void trail_heads_format(const struct trail_head *heads, size_t count, struct buffer *out)
 {
-    struct slice data = event->data;
-    if (event->type != EVENT_TYPE_NOTE || !slice_has_prefix(data, slice_from(trimmed_begin)))
-        return false;
-    data = slice_from_offset(data, sizeof trimmed_begin - 1);
-    data.len = slice_find(data, '"');
-    return trail_head_parse(data, ret_newest, NULL) == STATUS_OK;
+    char text[TRAIL_HEAD_BYTES];
+    buffer_append_text(out, heads_begin);
+    for (size_t i = 0; i < count; i++) {
+        trail_head_format(&heads[i], text);
+        buffer_printf(out, "%s\"%s\"", i > 0 ? "," : "", text);
+    }
+    buffer_append_text(out, "]}");
+}
+
+void trail_trims_format(const struct trail_head *newest, size_t count, struct buffer *out)
+{
+    char head[TRAIL_HEAD_BYTES];
+    assert(count > 0);
+    trail_head_format(&newest[0], head);
+    buffer_printf(out, "%s%s\"", trimmed_begin, head);
+    for (size_t i = 1; i < count; i++) {
+        trail_head_format(&newest[i], head);
+        buffer_printf(out, "%s\"%s\"", i == 1 ? ",\"others\":[" : ",", head);
+    }
+    buffer_append_text(out, count > 1 ? "]}" : "}");
+}
+
+static void told_take(struct trail_check *check, const struct trail_head *newest)
+{
+    size_t i = 0;
+    while (i < check->told_count && chain_of(check->told[i].number) != chain_of(newest->number))
+        i++;
+    if (i == TRAIL_CHAINS_MAX)
+        return;
+    if (i == check->told_count)
+        check->told[check->told_count++] = *newest;
+    else if (newest->number > check->told[i].number)
+        check->told[i] = *newest;
+}
+
+/* Only the store writes a note that begins so: those of others begin with names of their own. Heads stand in quotes. */
+static void trimmed_take(struct trail_check *check, const struct event *event)
+{
+    struct slice rest = event->data;
+    struct trail_head head;
+    if (event->type != EVENT_TYPE_NOTE || !slice_has_prefix(rest, slice_from(trimmed_begin)))
+        return;
+    rest = slice_from_offset(rest, sizeof trimmed_begin - 1);
+    for (size_t end; rest.len > 0; rest = slice_from_offset(rest, end < rest.len ? end + 1 : end)) {
+        end = slice_find(rest, '"');
+        if (trail_head_parse((struct slice){ rest.data, end }, &head, NULL) == STATUS_OK)
+            told_take(check, &head);
+    }
+}
+
+static struct trail_head told_of(const struct trail_check *check, int64_t chain)
+{
+    for (size_t i = 0; i < check->told_count; i++)
+        if (chain_of(check->told[i].number) == chain)
+            return check->told[i];
+    return (struct trail_head){ 0 };
 }
 
 /* ---- a check ---- */
@@ -278,8 +353,8 @@ static enum status expect_here(struct trail_check *check, struct error *err)
         const struct trail_head *expected = &check->expected[i];
         if (expected->number == check->at.number && memcmp(expected->hash, check->at.hash, EVENT_HASH_BYTES) != 0)
             return error_set(err, STATUS_CORRUPT,
-                             "event %" PRId64 " is not the one that was noted: the trail was written anew",
-                             expected->number);
+                             "event %s is not the one that was noted: the trail was written anew",
+                             event_id(expected->number).text);
     }
     return STATUS_OK;
 }
@@ -288,32 +363,56 @@ static enum status expect_here(struct trail_check *check, struct error *err)
 static enum status form_check(const struct trail_check *check, const struct event *event, struct error *err)
 {
     if (event->form < EVENT_FORM_PLAIN || event->form >= EVENT_FORM_COUNT)
-        return error_set(err, STATUS_CORRUPT, "event %" PRId64 " is of a form that there is not", event->number);
+        return error_set(err, STATUS_CORRUPT, "event %s is of a form that there is not", event_id(event->number).text);
     if (event->form == EVENT_FORM_KEYED && !check->key)
         return error_set(err, STATUS_INVALID,
-                         "event %" PRId64 " is under a key that the configuration does not name (audit.key)", event->number);
+                         "event %s is under a key that the configuration does not name (audit.key)",
+                         event_id(event->number).text);
     if (event->form != EVENT_FORM_KEYED && check->key && check->forms[EVENT_FORM_KEYED] > 0)
-        return error_set(err, STATUS_CORRUPT, "event %" PRId64 " is not under the key, which those before it are",
-                         event->number);
+        return error_set(err, STATUS_CORRUPT, "event %s is not under the key, which those before it are",
+                         event_id(event->number).text);
     return STATUS_OK;
+}
+
+/* The newest of each chain is enough: what stands before it is proved by its own chain. */
+static void named_take(struct trail_check *check, const struct event *event)
+{
+    struct slice rest = event->data;
+    struct trail_head head;
+    if (event->type != EVENT_TYPE_NOTE || !slice_has_prefix(rest, slice_from(heads_begin)))
+        return;
+    rest = slice_from_offset(rest, sizeof heads_begin - 1);
+    while (rest.len > 0 && rest.data[0] == '"') {
+        rest = slice_from_offset(rest, 1);
+        size_t end = slice_find(rest, '"'), i = 0;
+        if (trail_head_parse((struct slice){ rest.data, end }, &head, NULL) != STATUS_OK)
+            return;
+        while (i < check->named_count && chain_of(check->named[i].number) != chain_of(head.number))
+            i++;
+        if (i < TRAIL_CHAINS_MAX)
+            check->named[i] = head;
+        check->named_count += i == check->named_count && i < TRAIL_CHAINS_MAX;
+        rest = slice_from_offset(rest, end + 2 < rest.len ? end + 2 : rest.len); /* the quote and a comma */
+    }
 }
 
 enum status trail_check_event(struct trail_check *check, const struct event *event, struct error *err)
 {
     struct event again = *event;
     if (event->number != check->at.number + 1)
-        return error_set(err, STATUS_CORRUPT, "event %" PRId64 " is missing", check->at.number + 1);
+        return error_set(err, STATUS_CORRUPT, "event %s is missing", event_id(check->at.number + 1).text);
     enum status status = form_check(check, event, err);
     if (status != STATUS_OK)
         return status;
     trail_chain(check->key, check->at.hash, &again);
     if (memcmp(again.hash, event->hash, EVENT_HASH_BYTES) != 0)
-        return error_set(err, STATUS_CORRUPT, "event %" PRId64 " is not what was written", event->number);
+        return error_set(err, STATUS_CORRUPT, "event %s is not what was written", event_id(event->number).text);
     check->at.number = event->number;
     memcpy(check->at.hash, event->hash, EVENT_HASH_BYTES);
     check->forms[event->form]++;
     check->erased += event->erased;
-    trimmed_parse(event, &check->trimmed);
+    trimmed_take(check, event);
+    named_take(check, event);
     if (check->broken == 0 && event->type == EVENT_TYPE_NOTE && slice_has_prefix(event->data, slice_from(broken_begin)))
         check->broken = event->number;
     return expect_here(check, err);
@@ -327,31 +426,48 @@ static bool head_equal(const struct trail_head *a, const struct trail_head *b)
 enum status trail_check_end(struct trail_check *check, const struct trail_head *saved, struct error *err)
 {
     if (check->at.number < saved->number)
-        return error_set(err, STATUS_CORRUPT, "the trail was cut: it ends with event %" PRId64 ", and event %" PRId64
-                         " was written", check->at.number, saved->number);
+        return error_set(err, STATUS_CORRUPT, "the trail was cut: it ends with event %s, and event %s"
+                         " was written", event_id(check->at.number).text, event_id(saved->number).text);
     for (size_t i = 0; i < check->expected_count; i++) {
         const struct trail_head *expected = &check->expected[i];
+        if (chain_of(expected->number) != chain_of(check->at.number))
+            continue;
         if (expected->number > check->at.number)
-            return error_set(err, STATUS_CORRUPT, "the trail was cut: it ends with event %" PRId64 ", and event %" PRId64
-                             " was noted", check->at.number, expected->number);
+            return error_set(err, STATUS_CORRUPT, "the trail was cut: it ends with event %s, and event %s"
+                             " was noted", event_id(check->at.number).text, event_id(expected->number).text);
         if (expected->number == check->anchor.number && !head_equal(expected, &check->anchor))
             return error_set(err, STATUS_CORRUPT,
-                             "event %" PRId64 ", the newest that was trimmed, is not the one that was noted",
-                             expected->number);
+                             "event %s, the newest that was trimmed, is not the one that was noted",
+                             event_id(expected->number).text);
         check->unchecked += expected->number < check->anchor.number;
     }
     if (check->broken)
-        return error_set(err, STATUS_CORRUPT, "the trail was cut or written anew before event %" PRId64
-                         ", which a start of the daemon has left", check->broken);
+        return error_set(err, STATUS_CORRUPT, "the trail was cut or written anew before event %s"
+                         ", which a start of the daemon has left", event_id(check->broken).text);
     /* Older versions did not tell of trims; a trim of this one leaves an event at least. */
     bool tells = check->forms[EVENT_FORM_SALTED] + check->forms[EVENT_FORM_KEYED] > 0 ||
-                 (saved->number > 0 && check->at.number < check->first);
-    if (tells && !head_equal(&check->trimmed, &check->anchor))
-        return error_set(err, STATUS_CORRUPT, "events up to %" PRId64 " are gone, and the trail tells of %s",
-                         check->anchor.number, check->trimmed.number ? "another trim" : "none that was trimmed");
+                 ((saved->number & number_mask) > 0 && check->at.number < check->first);
+    const struct trail_head told = told_of(check, chain_of(check->anchor.number));
+    bool none_went = told.number == 0 && (check->anchor.number & number_mask) == 0;
+    if (tells && !none_went && !head_equal(&told, &check->anchor))
+        return error_set(err, STATUS_CORRUPT, "events up to %s are gone, and the trail tells of %s",
+                         event_id(check->anchor.number).text, told.number ? "another trim" : "none that was trimmed");
     if (check->key && check->at.number >= check->first && check->forms[EVENT_FORM_KEYED] == 0)
         return error_set(err, STATUS_CORRUPT, "no event is under the key; if it is new, start the daemon with it first");
     return STATUS_OK;
+}
+
+enum status trail_checks_end(struct trail_check *checks, const struct trail_head *saved, size_t count, struct error *err)
+{
+    static const struct trail_head none;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++)
+            for (size_t t = 0; t < checks[k].told_count && k != i; t++)
+                told_take(&checks[i], &checks[k].told[t]);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = trail_check_end(&checks[i], saved ? &saved[i] : &none, err);
+    return status;
 }
 
 /* ---- a whole chain ---- */
@@ -363,15 +479,17 @@ static enum status follow_event(struct trail_check *check, const struct trail_re
 {
     enum status status = trail_check_event(check, event, err);
     if (status == STATUS_OK && event->number == saved->number && memcmp(event->hash, saved->hash, EVENT_HASH_BYTES) != 0)
-        status = error_set(err, STATUS_CORRUPT, "event %" PRId64 " is not the one that the store keeps as its head",
-                           event->number);
+        status = error_set(err, STATUS_CORRUPT, "event %s is not the one that the store keeps as its head",
+                           event_id(event->number).text);
     if (status == STATUS_OK && reading->visit)
         status = reading->visit(reading->context, event, err);
     return status;
 }
 
-enum status trail_follow(struct store_reader *reader, const struct trail_reading *reading, const struct trail_head *anchor,
-                         const struct trail_head *saved, struct trail_check *ret_check, struct error *err)
+/* To its end, which is to be judged. */
+static enum status chain_follow(struct store_reader *reader, const struct trail_reading *reading,
+                                const struct trail_head *anchor, const struct trail_head *saved,
+                                struct trail_check *ret_check, struct error *err)
 {
     assert(reader && anchor && saved);
     size_t count = 0;
@@ -382,10 +500,95 @@ enum status trail_follow(struct store_reader *reader, const struct trail_reading
         struct arena memory = { 0 };
         struct event *events;
         if (status == STATUS_OK)
-            status = reader->ops->reader_events(reader, check->at.number, FOLLOW_PAGE_EVENTS, &memory, &events, &count, err);
-        for (size_t i = 0; status == STATUS_OK && i < count; i++)
-            status = follow_event(check, reading, saved, &events[i], err);
+            status = reader->ops->reader_events(reader, check->at.number, FOLLOW_PAGE_EVENTS, &memory, &events, &count,
+                                                err);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+            if (chain_of(events[i].number) != chain_of(anchor->number))
+                count = 0; /* it is another's: this one is at its end */
+            else
+                status = follow_event(check, reading, saved, &events[i], err);
+        }
         arena_release(&memory);
     } while (status == STATUS_OK && count == FOLLOW_PAGE_EVENTS);
-    return status == STATUS_OK ? trail_check_end(check, saved, err) : status;
+    return status;
+}
+
+enum status trail_follow(struct store_reader *reader, const struct trail_reading *reading, const struct trail_head *anchor,
+                         const struct trail_head *saved, struct trail_check *ret_check, struct error *err)
+{
+    enum status status = chain_follow(reader, reading, anchor, saved, ret_check, err);
+    return status == STATUS_OK ? trail_check_end(ret_check, saved, err) : status;
+}
+
+/* ---- all chains ---- */
+
+static enum status expect_chains(const struct trail_reading *reading, const struct trail_frame *frames, size_t count,
+                                 struct error *err)
+{
+    for (size_t i = 0; i < reading->expected_count; i++) {
+        size_t at = 0;
+        while (at < count && chain_of(frames[at].anchor.number) != chain_of(reading->expected[i].number))
+            at++;
+        if (at == count)
+            return error_set(err, STATUS_CORRUPT, "event %s was noted, and its chain is not there",
+                             event_id(reading->expected[i].number).text);
+    }
+    return STATUS_OK;
+}
+
+static enum status named_check(struct store_reader *reader, const struct trail_frame *frames, size_t count,
+                               const struct trail_head *named, int64_t by, struct error *err)
+{
+    struct arena memory = { 0 };
+    struct event *events;
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (chain_of(frames[i].anchor.number) == chain_of(named->number) && named->number <= frames[i].anchor.number)
+            return STATUS_OK; /* it was trimmed since */
+    enum status status = reader->ops->reader_events(reader, named->number - 1, 1, &memory, &events, &found, err);
+    if (status == STATUS_OK && (found == 0 || events[0].number != named->number))
+        status = error_set(err, STATUS_CORRUPT, "the trail was cut: chain %" PRId64 " names event %s, which is not there",
+                           by, event_id(named->number).text);
+    else if (status == STATUS_OK && memcmp(events[0].hash, named->hash, EVENT_HASH_BYTES) != 0)
+        status = error_set(err, STATUS_CORRUPT, "event %s is not the one that chain %" PRId64 " names: it was written anew",
+                           event_id(named->number).text, by);
+    arena_release(&memory);
+    return status;
+}
+
+static void check_add(struct trail_check *sum, const struct trail_check *check)
+{
+    for (int i = 0; i < EVENT_FORM_COUNT; i++)
+        sum->forms[i] += check->forms[i];
+    sum->erased += check->erased;
+    sum->unchecked += check->unchecked;
+}
+
+enum status trail_follow_all(struct store_reader *reader, const struct trail_reading *reading,
+                             const struct trail_frame *frames, size_t count, struct trail_check *ret_check,
+                             struct error *err)
+{
+    assert(count > 0 && count <= TRAIL_CHAINS_MAX);
+    struct trail_check *checks = calloc(count, sizeof *checks);
+    struct trail_head saved[TRAIL_CHAINS_MAX];
+    if (!checks)
+        return error_set(err, STATUS_NO_MEMORY, "no memory to follow %zu chains", count);
+    enum status status = expect_chains(reading, frames, count, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        saved[i] = frames[i].saved;
+        status = chain_follow(reader, reading, &frames[i].anchor, &saved[i], &checks[i], err);
+    }
+    if (status == STATUS_OK)
+        status = trail_checks_end(checks, saved, count, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        for (size_t j = 0; j < checks[i].named_count && status == STATUS_OK; j++)
+            status = named_check(reader, frames, count, &checks[i].named[j], chain_of(frames[i].anchor.number), err);
+    *ret_check = checks[0];
+    for (size_t i = 0; i < count; i++) {
+        ret_check->heads[ret_check->head_count++] = checks[i].at;
+        if (i > 0)
+            check_add(ret_check, &checks[i]);
+    }
+    free(checks);
+    return status;
 }

@@ -23,6 +23,7 @@ told_once() {
 }
 start() {
     rm -f "$work/serve.out"
+    : >"$work/serve.out"
     "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>>"$work/serve.err" &
     daemon=$!
     wait_for grep -q 'listens on' "$work/serve.out"

@@ -4,7 +4,7 @@
 unset INSIST_SERVER INSIST_TOKEN
 trap 'kill "$stub" 2>/dev/null; rm -rf "$work"' EXIT
 
-for command in add jobs job why retry cancel prioritize dead dest incidents tenants stats errors events audit backup doctor token; do
+for command in add jobs job why retry cancel prioritize dead dest incidents report top shape tenants stats errors events audit backup doctor token; do
     ask help $command
     check "help $command" ended 0 "usage: insist $command" 'Options:' 'Examples:'
 done
@@ -36,8 +36,11 @@ refused 'name the job' cancel
 refused 'name the job and its class' prioritize J
 refused 'a class is critical, high or normal' prioritize J urgent
 refused 'unexpected argument "x"' dead list x
-refused 'say what to do: list, summary or export, not bury' dead bury
-refused 'an export has all' dead export --limit 3
+refused 'say what to do: list, summary, export, redrive, purge, redrives, undo or cancel, not bury' dead bury
+refused '--limit goes with list, redrives and redrive' dead export --limit 3
+refused 'say which ones, as --code http:503, or --all for every dead letter' dead redrive
+refused 'name one redrive' dead undo
+refused '--archive goes with purge' dead redrive --all --archive x
 refused '--out goes with export' dead list --out x
 refused 'say what to do: list, show, pause, resume or contingency, not bury' dest bury
 refused 'unexpected argument "x"' dest list x
@@ -49,6 +52,11 @@ refused '--reason goes with pause' dest contingency claims --leave --reason x
 refused '--leave goes with contingency' dest pause claims --leave
 refused 'say what to do: list, show, report or note, not bury' incidents bury
 refused 'name the incident' incidents show
+refused 'say which: daily or weekly' report
+refused '--sort is worst, name' top --sort size
+refused '--state is pending' shape --state lost
+refused 'say which: daily or weekly, not monthly' report monthly
+refused 'it is either --html or --output json' report daily --html x -o json
 refused 'name the incident' incidents note
 refused 'give the text, or - ' incidents note I
 refused '--out goes with report' incidents show I --out x

@@ -25,6 +25,7 @@ destinations:
   orders: { url: "$url/orders", allow_private: true, retry: { max_retries: 1, base: 100ms, floor: 50ms, cap: 1s } }
   held: { transport: pull }
 END
+: >"$work/serve.out"
 "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 wait_for grep -q 'listens on' "$work/serve.out"

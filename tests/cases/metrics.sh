@@ -7,6 +7,7 @@ trap 'kill $daemon 2>/dev/null; rm -rf "$work"' EXIT
 
 start() {
     rm -f "$work/serve.out" # of the one before
+    : >"$work/serve.out"
     "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
     daemon=$!
     wait_for grep -q 'listens on' "$work/serve.out"

@@ -1,12 +1,26 @@
 // A broker as far as job workers see one: Camunda 8's /v2/jobs and Camunda 7's /engine-rest/external-task, with locks that end.
-//   node camunda_stub.mjs PORT_FILE
-// POST /stub/jobs {engine, type, count?, retries?, variables} adds jobs; GET /stub/jobs shows all; POST /stub/faults {path, status?, cut?,
-// half?, huge?, stall?, times} lets the next requests whose path contains that fail; GET /stub/requests shows what was asked.
-import { writeFileSync } from "node:fs";
+//   node camunda_stub.mjs PORT_FILE [PORT [JOURNAL]]
+// POST /stub/jobs {engine, type, count?, retries?, variables, fault?} adds jobs; GET /stub/jobs shows all, GET /stub/open how many have not
+// ended, but of type `stubborn`; POST /stub/faults {path, status?, cut?, half?, huge?, stall?, times} lets the next requests whose path contains
+// that fail, or {clear} none; a job's `fault` those that would end it; GET /stub/requests shows what was asked. What it has said it keeps in the
+// JOURNAL, also when it is killed.
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 
 const jobs = new Map(), faults = [], requests = [], waiting = [];
+const [portFile, wantedPort, journal] = process.argv.slice(2);
 let nextKey = 2251799813685249n;
+
+function keep(job) {
+  if (journal) appendFileSync(journal, `${JSON.stringify(job)}\n`);
+}
+// As a broker's own restart does: the jobs are there, their locks are not.
+for (const line of journal && existsSync(journal) ? readFileSync(journal, "utf8").split("\n") : []) {
+  if (!line.endsWith("}")) continue; // the last one, cut by a kill: nobody was told of it
+  const job = JSON.parse(line);
+  jobs.set(job.key, { ...job, lockedUntil: 0 });
+  if (BigInt(job.key) >= nextKey) nextKey = BigInt(job.key) + 1n;
+}
 
 function find(engine, type, max, lockMs, worker) {
   const found = [];
@@ -44,7 +58,7 @@ function problem(response, status, detail) {
 function end(response, engine, key, body, state) {
   const job = jobs.get(key), is7 = engine === 7;
   if (!job || job.engine !== engine) return problem(response, 404, `no job ${key}`);
-  if (job.state !== "open") return problem(response, is7 ? 404 : 404, `job ${key} is ${job.state}`);
+  if (job.state !== "open") return problem(response, 404, `job ${key} is ${job.state}`);
   if (is7 && job.worker !== body.workerId) return problem(response, 400, "the lock is another's");
   if (is7 && job.lockedUntil <= Date.now()) return problem(response, 400, "the lock has ended");
   job.ended.push({ state, body });
@@ -54,6 +68,7 @@ function end(response, engine, key, body, state) {
   } else {
     job.state = state;
   }
+  keep(job);
   return send(response, 204);
 }
 
@@ -63,7 +78,9 @@ const routes = [
     waiting.push({ until: Date.now() + (body.requestTimeout > 0 ? body.requestTimeout : 0),
       find: () => find(8, body.type, body.maxJobsToActivate, body.timeout, body.worker),
       answer: (found) => send(response, 200, { jobs: found.map((job) => ({ jobKey: job.key, type: job.type, retries: job.retries, worker: body.worker,
-        deadline: job.lockedUntil, customHeaders: {}, tenantId: "<default>", processInstanceKey: "1", aNewMember: { of: "8.10" },
+        deadline: job.lockedUntil, customHeaders: {}, tenantId: "<default>", processInstanceKey: "2251799813685250", aNewMember: { of: "8.10" },
+        processDefinitionId: "claims", processDefinitionVersion: 1, processDefinitionKey: "2251799813685251", elementId: "analyze",
+        elementInstanceKey: "2251799813685252", kind: "BPMN_ELEMENT", listenerEventType: "UNSPECIFIED", tags: [],
         variables: Object.fromEntries(Object.entries(job.variables).filter(([name]) => !body.fetchVariable || body.fetchVariable.includes(name))) })) }) });
     look();
   }],
@@ -89,12 +106,15 @@ const routes = [
       const key = String(nextKey++), variables = { ...body.variables };
       if (body.count) variables.claimId = `CLM-${key}`.replace(/^CLM-(.*)(....)$/, "CLM-2025-$1$2");
       jobs.set(key, { key, engine: body.engine, type: body.type, retries: body.retries ?? 3, variables, state: "open", lockedUntil: 0, notBefore: 0, given: 0, ended: [] });
+      keep(jobs.get(key));
+      if (body.fault) faults.push({ ...body.fault, path: `/${key}/` });
       keys.push(key);
     }
     look();
     return send(response, 200, keys);
   }],
-  [/^\/stub\/faults$/, (response, body) => (faults.push(body), send(response, 200, {}))],
+  [/^\/stub\/open$/, (response) => send(response, 200, [...jobs.values()].filter((job) => job.state === "open" && job.type !== "stubborn").length)],
+  [/^\/stub\/faults$/, (response, body) => (body.clear ? faults.splice(0) : faults.push(body), send(response, 200, {}))],
   [/^\/stub\/requests$/, (response) => send(response, 200, requests)],
 ];
 
@@ -122,7 +142,7 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     const path = request.url.split("?")[0];
     if (!path.startsWith("/stub/")) {
-      requests.push({ path, body: text, authorization: request.headers.authorization });
+      requests.push({ path, body: text, method: request.method, type: request.headers["content-type"], authorization: request.headers.authorization });
       if (requests.length > 2000) requests.shift();
       if (failing(path, response)) return;
     }
@@ -134,4 +154,4 @@ const server = createServer((request, response) => {
   });
 });
 server.keepAliveTimeout = 60000;
-server.listen(Number(process.argv[3] ?? 0), "127.0.0.1", () => writeFileSync(process.argv[2], String(server.address().port)));
+server.listen(Number(wantedPort ?? 0), "127.0.0.1", () => writeFileSync(portFile, String(server.address().port)));

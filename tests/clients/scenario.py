@@ -62,7 +62,7 @@ def handle(job):
     if job.id == "w5" and first_time:
         raise insist.Transient("out of paper", retry_after=1)
     if job.id == "w6":
-        time.sleep(5)  # longer than its lease
+        time.sleep(9)  # longer than its lease
     if job.id == "last":
         slow_began.set()
         time.sleep(2)
@@ -74,7 +74,7 @@ def ended():
     return mine["pending"] + mine["running"] + mine["waiting"] == 0
 
 
-worker = insist.Worker(client, "python", handle, concurrency=5, lease_s=3)
+worker = insist.Worker(client, "python", handle, concurrency=5, lease_s=6)
 thread = threading.Thread(target=worker.run)
 thread.start()
 until = time.monotonic() + 60

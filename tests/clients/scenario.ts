@@ -53,7 +53,7 @@ async function handle(job: LeasedJob): Promise<void> {
   if (job.id === "w3" && run === 1) throw new Error("TIMEOUT: printer");
   if (job.id === "w4") throw new Permanent("no such label", { code: "NO_LABEL" });
   if (job.id === "w5" && run === 1) throw new Transient("out of paper", { retryAfterS: 1 });
-  if (job.id === "w6") await sleep(5000); // longer than its lease
+  if (job.id === "w6") await sleep(9000); // longer than its lease
   if (job.id === "last") {
     lastBegan = true;
     await sleep(2000);
@@ -66,7 +66,7 @@ async function ended(): Promise<boolean> {
   return mine !== undefined && mine.pending + mine.running + mine.waiting === 0;
 }
 
-const worker = new Worker(insist, "typescript", handle, { concurrency: 5, leaseS: 3 });
+const worker = new Worker(insist, "typescript", handle, { concurrency: 5, leaseS: 6 });
 const running = worker.run();
 for (let n = 0; n < 300 && !(await ended()); n++) await sleep(200);
 const states: unknown[] = [];

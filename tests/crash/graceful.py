@@ -81,6 +81,12 @@ def stop_drains(tap, folder):
         arrived = hold.arrived()
         daemon.signal(number)
         alive = daemon.stopping() and daemon.process.poll() is None
+        daemon.write_config(to(hold.port, "other"), PLENTY)
+        daemon.signal(signal.SIGHUP)
+        refused = process.wait_until(lambda: "the daemon is stopping; the next start reads the file" in daemon.said())
+        daemon.write_config(to(hold.port), PLENTY)
+        tap.check(refused and daemon.process.poll() is None, f"{name}: a SIGHUP while it drains is refused, and ends nothing",
+                  daemon.said()[-1500:])
         hold.let_go.set()
         code = daemon.process.wait(process.WAIT_S)
         ends = sorted(states(daemon.database).values())

@@ -50,7 +50,7 @@ class Server:
 
     def start(self):
         self.process = self.run("postgres", "-D", os.path.join(self.folder, "data"), "-c", "listen_addresses=",
-                                "-c", f"unix_socket_directories={self.folder}", "-c", "shared_buffers=32MB")
+                                "-c", f"unix_socket_directories={self.folder}", "-c", "shared_buffers=32MB", "-c", "authentication_timeout=5s")
         return process.wait_until(lambda: self.ask("SELECT 1") == [["1"]], every=0.1)
 
     def stop(self, number):

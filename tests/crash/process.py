@@ -80,6 +80,14 @@ def now_ms():
     return time.time_ns() // 1000000
 
 
+class ReceiverServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request, client_address):
+        pass  # the daemon was killed in the middle of it
+
+
 class Receiver:
     """A destination in this process. `answer(key, attempt)` gives status and seconds to wait; every request is kept."""
 
@@ -109,14 +117,7 @@ class Receiver:
             def log_message(self, *arguments):
                 pass
 
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 256
-
-            def handle_error(self, request, client_address):
-                pass  # the daemon was killed in the middle of it
-
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = ReceiverServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -233,9 +234,9 @@ def broken_link(database):
     rows = database.execute(
         "SELECT v.number, v.at, v.type, v.state, v.attempt, v.previous,"
         " CAST(coalesce(l.destination, v.destination) AS BLOB), CAST(l.tenant AS BLOB), CAST(v.job AS BLOB),"
-        " CAST(v.data AS BLOB), v.hash, v.form, v.salt FROM event v LEFT JOIN lane l ON l.id = v.lane ORDER BY v.number")
-    for event, at, kind, state, attempt, previous, destination, tenant, job, data, kept, form, salt in rows:
-        told = (hashlib.sha256(salt + data).digest() if data else bytes(32)) if form else text(data)
+        " CAST(v.data AS BLOB), v.hash, v.form, v.salt, v.digest FROM event v LEFT JOIN lane l ON l.id = v.lane ORDER BY v.number")
+    for event, at, kind, state, attempt, previous, destination, tenant, job, data, kept, form, salt, erased in rows:
+        told = (hashlib.sha256(salt + data).digest() if data else erased or bytes(32)) if form else text(data)
         digest = hashlib.sha256(before + (number(-form) if form else b"") + number(event) + number(at) +
                                 number(kind << 32 | state) + number(attempt) + number(previous) + text(destination) +
                                 text(tenant) + text(job) + told).digest()
@@ -254,7 +255,7 @@ def wrong_counters(database):
         " (SELECT count(*) FROM job_now j WHERE j.lane = l.id AND j.state = 3) AS w,"
         " (SELECT count(*) FROM job_now j WHERE j.lane = l.id AND j.state = 5) AS d,"
         " (SELECT count(*) FROM ready y WHERE y.lane = l.id) AS y,"
-        " l.completed, (SELECT count(*) FROM event v WHERE v.lane = l.id AND v.state = 4) AS c FROM lane l)"
+        " l.completed, (SELECT count(*) FROM event v WHERE v.lane = l.id AND v.state = 4 AND v.type <> 17) AS c FROM lane l)"
         " WHERE pending <> p OR running <> r OR waiting <> w OR dead <> d OR ready <> y OR completed <> c").fetchall()
 
 

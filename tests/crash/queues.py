@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Jobs to a real Redis and a real RabbitMQ, which are killed on the way, and so is the daemon: none is lost, and those of a key
-that are sent one at a time arrive in their order.
+that are sent one at a time arrive in their order. So do the events of these jobs, which go the same ways.
 
     tests/crash/queues.py [--jobs N]
 """
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -30,6 +31,20 @@ DESTINATIONS = """\
     amqp: {{ routing_key: jobs }}
     timeout: 10s
     retry: {{ base: 100ms, cap: 500ms, floor: 0s, max_retries: 1000, throttle_min: 0s }}
+  told-stream:
+    preset: redis
+    url: redis://:secret@127.0.0.1:{redis}/3
+    allow_private: true
+    redis: {{ stream: events }}
+    timeout: 5s
+    retry: {{ base: 100ms, cap: 500ms, floor: 0s, max_retries: 1000, throttle_min: 0s }}
+  told-queue:
+    preset: amqp
+    url: amqp://127.0.0.1:{amqp}
+    allow_private: true
+    amqp: {{ routing_key: events }}
+    timeout: 10s
+    retry: {{ base: 100ms, cap: 500ms, floor: 0s, max_retries: 1000, throttle_min: 0s }}
   nowhere:
     preset: amqp
     url: amqp://127.0.0.1:{amqp}
@@ -47,6 +62,9 @@ DESTINATIONS = """\
     amqp: {{ routing_key: jobs }}
 """
 
+TO_STREAM = "  - { name: s, to: told-stream, on: [all] }\n"
+TO_QUEUE = "  - { name: q, to: told-queue, on: [attempt, accepted] }\n"
+QUEUED_TYPES = ("accepted", "completed", "retry_scheduled", "released", "dead")  # those that the entry above names
 
 KEYS = 4
 WITH_RABBIT = "variant" not in process.BUILD  # its start takes ten seconds: once is enough
@@ -69,8 +87,8 @@ class Redis:
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
         return out.stdout.decode().split("\n")[:-1]
 
-    def payloads(self):
-        lines = self.ask("XRANGE", "jobs", "-", "+")
+    def payloads(self, stream="jobs"):
+        lines = self.ask("XRANGE", stream, "-", "+")
         return [lines[i + 1] for i in range(len(lines) - 1) if lines[i] == "payload"]
 
     def kill(self):
@@ -116,15 +134,16 @@ class Rabbit:
         return self.ready() if wait else None
 
     def ready(self):
-        return process.wait_until(lambda: self.tool("amqp-declare-queue", "-d", "-q", "jobs").returncode == 0, 180, 0.3)
+        return all(process.wait_until(lambda: self.tool("amqp-declare-queue", "-d", "-q", name).returncode == 0, 180, 0.3)
+                   for name in ("jobs", "events"))
 
     def tool(self, name, *words):
         return subprocess.run([name, "--url", self.url, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
 
-    def payloads(self):
+    def payloads(self, queue="jobs"):
         found = []
         while True:
-            one = self.tool("amqp-get", "-q", "jobs")
+            one = self.tool("amqp-get", "-q", queue)
             if one.returncode != 0:
                 return found
             found.append(one.stdout.decode())
@@ -175,6 +194,51 @@ def in_order(tap, name, found, count):
     process.note(f"{name}: {len(found)} for {KEYS * count} jobs")
 
 
+def trail(daemon):
+    """The events of all jobs but those that are told of nothing, by number: type, destination, whose job."""
+    found, after = {}, ""
+    while True:
+        page = daemon.call("GET", f"/v1/events?limit=1000&after={after}")[1]
+        if not isinstance(page, dict):
+            return None
+        for event in page["events"]:
+            if event.get("job") and event["destination"] not in ("told-stream", "told-queue"):
+                found[int(event["id"])] = (event["type"], event["destination"], (event.get("tenant"), event["job"]))
+        after = page.get("next")
+        if not after:
+            return found
+
+
+def told(payloads):
+    """Number and whose job of each event, as they came."""
+    events = [json.loads(text) for text in payloads]
+    return [(int(event["id"]), (event["data"].get("tenant"), event["subject"])) for event in events]
+
+
+def none_lost(tap, name, events, wanted):
+    """Each is there; those of a job are in their order. A second copy comes only after a doubt, and before the next one.
+
+    S0-075, S1-047.
+    """
+    there = {number for number, _ in events}
+    tap.check(not set(wanted) - there, f"{name}: no event is lost", {n: wanted[n] for n in set(wanted) - there})
+    jobs = {}
+    for number, job in events:
+        jobs.setdefault(job, []).append(number)
+    wrong = {job: numbers for job, numbers in jobs.items() if numbers != sorted(numbers)}
+    tap.check(not wrong, f"{name}: those of a job are in their order", wrong)
+    process.note(f"{name}: {len(events)} for {len(wanted)} events of {len(jobs)} jobs")
+
+
+def events_end(tap, name, daemon, redis):
+    """All that has happened so far, once Redis has been told of it, and with it every other that is told."""
+    wanted = trail(daemon)
+    tap.check(wanted, f"{name}: there are events")
+    process.wait_until(lambda: set(wanted) <= {number for number, _ in told(redis.payloads("events"))}, 240, 0.3)
+    none_lost(tap, name, told(redis.payloads("events")), wanted)
+    return wanted
+
+
 def says(daemon, job, text):
     return process.wait_until(lambda: text in str(daemon.call("GET", f"/v1/jobs/{job}?tenant=t")[1]), every=0.2)
 
@@ -198,7 +262,8 @@ def some_done(chains):
 
 
 def redis_dies(tap, daemon, redis, jobs):
-    chains = [Chain(daemon, "stream", f"k{key}", jobs) for key in range(KEYS)]
+    chains = [Chain(daemon, "stream", f"k{key}", jobs) for key in range(KEYS)]  # from its first moment on
+    tap.check(daemon.start(), "the daemon runs")
     for _ in range(3):
         some_done(chains)
         redis.kill()
@@ -208,9 +273,10 @@ def redis_dies(tap, daemon, redis, jobs):
     daemon.start()
     chains_end(tap, "Redis", chains)
     in_order(tap, "Redis", redis.payloads(), jobs)
+    events_end(tap, "told by Redis", daemon, redis)
 
 
-def rabbit_dies(tap, daemon, rabbit, jobs):
+def rabbit_dies(tap, daemon, redis, rabbit, jobs):
     chains = [Chain(daemon, "queue", f"k{key}", jobs) for key in range(KEYS)]
     some_done(chains)
     rabbit.kill()
@@ -221,20 +287,26 @@ def rabbit_dies(tap, daemon, rabbit, jobs):
     refusals(tap, daemon)
     chains_end(tap, "RabbitMQ", chains)
     in_order(tap, "RabbitMQ", rabbit.payloads(), jobs)
+    wanted = {number: event for number, event in events_end(tap, "told by Redis", daemon, redis).items()
+              if event[1] == "queue" and event[0] in QUEUED_TYPES}
+    tap.check(daemon.drained(["told-queue"], 240), "told by RabbitMQ: all are delivered")
+    none_lost(tap, "told by RabbitMQ", told(rabbit.payloads("events")), wanted)
 
 
 def run(tap, folder, jobs):
     redis, rabbit = Redis(folder), Rabbit(folder) if WITH_RABBIT else None
-    daemon = process.Daemon(folder, DESTINATIONS.format(redis=redis.port, amqp=rabbit.port if rabbit else 1))
+    destinations = DESTINATIONS.format(redis=redis.port, amqp=rabbit.port if rabbit else 1)
+    daemon = process.Daemon(folder, destinations, "events:\n" + TO_STREAM)
     try:
         if rabbit:
             rabbit.start(wait=False)  # takes its time
         tap.check(redis.start(), "Redis runs")
-        tap.check(daemon.start(), "the daemon runs")
         redis_dies(tap, daemon, redis, jobs)
         if rabbit:
             tap.check(rabbit.ready(), "RabbitMQ runs")
-            rabbit_dies(tap, daemon, rabbit, jobs)
+            daemon.write_config(destinations, "events:\n" + TO_STREAM + TO_QUEUE)
+            tap.check(daemon.stop() == 0 and daemon.start(), "the daemon tells RabbitMQ of events from now on")
+            rabbit_dies(tap, daemon, redis, rabbit, jobs)
         tap.check(daemon.stop() == 0, "the daemon stops")
         process.check_database(tap, daemon.database)
     finally:

@@ -12,6 +12,16 @@ check "make deb" ended 0 "insist_${version}_" "libinsist0_$version" "libinsist-d
 debs=$root/build/deb
 run lintian --fail-on error --no-tag-display-limit --allow-root "$debs"/*.deb
 check "lintian finds no error" ended 0
+image_has_all() { # what the package depends on is what an image must install
+    [ "$(. /etc/os-release && echo "${VERSION_ID:-}")" = 12 ] || return 0
+    dpkg-deb -f "$debs/insist_${version}_$(dpkg --print-architecture).deb" Depends | tr ',' '\n' | awk '{ print $1 }' | grep '^lib' |
+        grep -vxE 'libc6|libcrypt1' >"$work/needed"
+    while read -r name; do
+        grep -qw -- "$name" packaging/Containerfile || { echo "packaging/Containerfile: $name"; return 1; }
+    done <"$work/needed"
+    [ -s "$work/needed" ]
+}
+check "the image has every library of the program" image_has_all
 
 # A root of its own, where the maintainer's scripts are told of it (DPKG_ROOT) instead of being run inside.
 there=$work/root
@@ -46,22 +56,35 @@ check "systemd knows every word of it" known
 run "$there/usr/bin/insist" check -c "$there/etc/insist/insist.yaml"
 check "the configuration is valid" ended 0
 
-# What README.Debian has a fresh user type, with paths of this root.
+# What README.Debian has a fresh user type, with paths and ports of this root; `sudo` and `systemctl` are the test's own.
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+port=$(free_port)
 sed -i "s|/var/lib/insist|$there/var/lib/insist|; s|127.0.0.1:7878|127.0.0.1:0|" "$there/etc/insist/insist.yaml"
-"$there/usr/bin/insist" listen --port 0 >"$work/receiver.out" 2>&1 &
-receiver=$!
-wait_for grep -qE '127.0.0.1:[0-9]+' "$work/receiver.out"
-port=$(grep -oE '127.0.0.1:[0-9]+' "$work/receiver.out" | head -n 1 | cut -d: -f2)
-printf '  echo: { preset: http, url: "http://127.0.0.1:%s/", allow_private: true }\n' "$port" >>"$there/etc/insist/insist.yaml"
 "$there/usr/bin/insist" serve -c "$there/etc/insist/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 wait_for grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
 export INSIST_SERVER
-echo hello >"$work/hello"
-run "$there/usr/bin/insist" add echo --id first "$work/hello"
+mkdir "$work/bin"
+printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
+printf '#!/bin/sh\n[ "$*" = "reload insist" ] && kill -HUP %s\n' "$daemon" >"$work/bin/systemctl"
+chmod +x "$work/bin/sudo" "$work/bin/systemctl"
+sed -n '/^The first delivery/,/^A program/s/^    //p' "$there/usr/share/doc/insist/README.Debian" |
+    sed "s|/etc/insist|$there/etc/insist|; s|7879|$port|g" >"$work/typed"
+check "the first delivery takes five commands" test "$(wc -l <"$work/typed")" = 5
+typed() { # LINE...: in one shell, where the configuration is
+    (cd "$there/etc/insist" && for line in "$@"; do sed -n "${line}p" "$work/typed"; done >"$work/now" && PATH="$work/bin:$there/usr/bin:$PATH" sh -e "$work/now")
+}
+sed -n 1p "$work/typed" | sed 's/ &$//; s/^/exec /' >"$work/listen" # in the background, and known by its number
+PATH="$there/usr/bin:$PATH" sh "$work/listen" >"$work/receiver.out" 2>&1 &
+receiver=$!
+wait_for grep -qE '127.0.0.1:[0-9]+' "$work/receiver.out"
+run typed 2 3
+check "the destination is written and valid, and the daemon told" ended 0
+wait_for grep -q 'reloaded' "$work/serve.err"
+run typed 4
 check "a job is taken by the daemon of the package" ended 0
-delivered() { "$there/usr/bin/insist" why first | grep -q completed; }
+delivered() { typed 5 | grep -q completed; }
 check "and delivered" until_true delivered
 kill -TERM $daemon
 wait $daemon

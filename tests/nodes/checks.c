@@ -3,6 +3,8 @@
  */
 #include "nodes.h"
 
+#include "core/fairness/rate.h"
+
 #include <inttypes.h>
 
 int64_t check_events_now(struct cluster *cluster)

@@ -53,7 +53,7 @@ static const struct {
     [SABOTAGE_NONE] = { "none", { PROMISE_NONE } },
     [SABOTAGE_NO_TRUST] = { "no-trust", { PROMISE_ONE_OWNER } },
     [SABOTAGE_FENCE_SKIPPED] = { "fence-skipped", { PROMISE_FENCED } },
-    [SABOTAGE_EARLY_ORPHANS] = { "early-orphans", { PROMISE_ONE_SEND } },
+    [SABOTAGE_EARLY_ORPHANS] = { "early-orphans", { PROMISE_ONE_SEND, PROMISE_LIMITS } },
     [SABOTAGE_DEAD_EARLY] = { "dead-early", { PROMISE_ONE_OWNER } },
     [SABOTAGE_LOST_RATES] = { "lost-rates", { PROMISE_LIMITS } },
 };

@@ -505,7 +505,7 @@ static void heed(struct node *node, const struct session *sessions, size_t sessi
     size_t count = 0;
     for (size_t i = 0; i < session_count; i++)
         if (!sessions[i].ended)
-            nodes[count++] = (struct node_seen){ sessions[i].node, sessions[i].number, sessions[i].beat };
+            nodes[count++] = (struct node_seen){ .name = sessions[i].node, .session = sessions[i].number, .beat = sessions[i].beat };
     qsort(nodes, count, sizeof *nodes, by_node);
     for (int i = 0; i < SHARDS; i++) {
         seen[i] = (struct shard_seen){ .name = slice_from(shard_names[i]) };
@@ -564,7 +564,7 @@ static void beat_fire(struct cluster *cluster, struct timer *timer)
         injected(cluster, FAULT_BEAT);
     if (lost && once_in(cluster, 2))
         return;
-    enum status status = node->store->ops->beat(node->store, &error);
+    enum status status = node->store->ops->beat(node->store, 1, &error);
     if (status == STATUS_FENCED)
         timer_set(cluster, &node->over, cluster->mono);
     if (lost || status != STATUS_OK || node->answer.heap.position > 0)

@@ -1,3 +1,4 @@
+#include "engine/status.h"
 #include "support/engine_fixture.h"
 
 #include "support/check.h"

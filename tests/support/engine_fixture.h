@@ -4,6 +4,7 @@
 #ifndef SUPPORT_ENGINE_FIXTURE_H
 #define SUPPORT_ENGINE_FIXTURE_H
 
+#include "engine/status.h"
 #include "support/stage.h"
 
 #include <jansson.h>

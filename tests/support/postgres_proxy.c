@@ -69,15 +69,29 @@ static void row_alter(const struct postgres_proxy *proxy, const char *message, s
     buffer_release(&body);
 }
 
+/* Whether one more message passes. */
+static bool may_pass(struct postgres_proxy *proxy, int *left)
+{
+    pthread_mutex_lock(&proxy->lines.lock);
+    bool passes = *left != 0;
+    if (*left > 0)
+        --*left;
+    if (!passes)
+        proxy->client_left = proxy->server_left = -1;
+    pthread_mutex_unlock(&proxy->lines.lock);
+    return passes;
+}
+
 /* Whole messages of the server's, from the front of `in`, to the client. */
 static bool answers_pass(struct postgres_proxy *proxy, int client, struct buffer *in)
 {
     size_t at = 0;
+    bool passes = true;
     struct buffer out;
     buffer_init(&out, SIZE_MAX / 4);
     while (in->len - at >= HEADER) {
         size_t len = 1 + int_at(in->data + at + 1, 4);
-        if (in->len - at < len)
+        if (in->len - at < len || !(passes = may_pass(proxy, &proxy->server_left)))
             break;
         const char *message = in->data + at;
         if (message[0] == 'D' && proxy->columns > 0 && int_at(message + HEADER, 2) == (size_t)proxy->columns)
@@ -90,7 +104,25 @@ static bool answers_pass(struct postgres_proxy *proxy, int client, struct buffer
     in->len -= at;
     bool sent = send_all(client, out.data, out.len);
     buffer_release(&out);
-    return sent;
+    return sent && passes;
+}
+
+/* Whole messages of the client's likewise; the first of a connection has no letter. */
+static bool orders_pass(struct postgres_proxy *proxy, int server, struct buffer *in, bool *begun)
+{
+    size_t at = 0;
+    bool passes = true;
+    while (in->len - at >= HEADER) {
+        size_t len = *begun ? 1 + int_at(in->data + at + 1, 4) : int_at(in->data + at, 4);
+        if (in->len - at < len || !(passes = may_pass(proxy, &proxy->client_left)))
+            break;
+        *begun = true;
+        at += len;
+    }
+    bool sent = send_all(server, in->data, at);
+    memmove(in->data, in->data + at, in->len - at);
+    in->len -= at;
+    return sent && passes;
 }
 
 /* Whether the client runs the statement here: a Bind names it between two NULs. */
@@ -133,10 +165,11 @@ static void finish_unheard(int client, int server)
 
 static void relay(struct postgres_proxy *proxy, int client, int server)
 {
-    struct buffer in;
+    struct buffer in, orders;
     char bytes[CHUNK];
     buffer_init(&in, SIZE_MAX / 4);
-    for (bool open = true; open;) {
+    buffer_init(&orders, SIZE_MAX / 4);
+    for (bool open = true, begun = false; open;) {
         struct pollfd wait[2] = { { .fd = client, .events = POLLIN }, { .fd = server, .events = POLLIN } };
         if (poll(wait, 2, -1) <= 0)
             continue;
@@ -144,9 +177,12 @@ static void relay(struct postgres_proxy *proxy, int client, int server)
         if (wait[0].revents) {
             got = recv(client, bytes, sizeof bytes, 0);
             enum proxy_cut cut = got > 0 ? cut_of(proxy, bytes, (size_t)got) : PROXY_CUT_BEFORE;
-            open = cut != PROXY_CUT_BEFORE && send_all(server, bytes, (size_t)got);
+            if (cut != PROXY_CUT_BEFORE)
+                buffer_append(&orders, (struct slice){ bytes, (size_t)got });
+            open = cut != PROXY_CUT_BEFORE && orders_pass(proxy, server, &orders, &begun);
             if (open && cut == PROXY_CUT_AFTER) {
-                finish_unheard(client, server);
+                if (send_all(server, orders.data, orders.len))
+                    finish_unheard(client, server);
                 open = false;
             }
         }
@@ -158,6 +194,7 @@ static void relay(struct postgres_proxy *proxy, int client, int server)
         }
     }
     buffer_release(&in);
+    buffer_release(&orders);
 }
 
 static void serve(struct line *line)
@@ -175,7 +212,7 @@ static void serve(struct line *line)
 
 void postgres_proxy_open(struct postgres_proxy *proxy)
 {
-    *proxy = (struct postgres_proxy){ .cut = PROXY_CUT_NONE };
+    *proxy = (struct postgres_proxy){ .cut = PROXY_CUT_NONE, .client_left = -1, .server_left = -1 };
     line_server_open(&proxy->lines, &(struct line_settings){ .serve = serve });
 }
 
@@ -197,4 +234,14 @@ void postgres_proxy_cut(struct postgres_proxy *proxy, enum proxy_cut cut, const 
     proxy->cut = cut;
     proxy->cut_at = statement;
     pthread_mutex_unlock(&proxy->lines.lock);
+}
+
+bool postgres_proxy_pass(struct postgres_proxy *proxy, int client_left, int server_left)
+{
+    pthread_mutex_lock(&proxy->lines.lock);
+    bool was_cut = proxy->client_left < 0 && proxy->server_left < 0;
+    proxy->client_left = client_left;
+    proxy->server_left = server_left;
+    pthread_mutex_unlock(&proxy->lines.lock);
+    return was_cut;
 }

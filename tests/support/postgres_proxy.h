@@ -23,12 +23,16 @@ struct postgres_proxy {
     enum proxy_cut cut;
     const char *cut_at; /* the statement that the cut is for: one that the client runs by this name */
     bool refuses;       /* new connections end at once */
+    /* So many messages of either side still pass, whatever connection they are of, and no more; negative: all do. */
+    int client_left, server_left;
 };
 
 void postgres_proxy_open(struct postgres_proxy *proxy);
 void postgres_proxy_close(struct postgres_proxy *proxy);
 /* The address of the same schema by way of the proxy. */
 void postgres_proxy_address(const struct postgres_proxy *proxy, const char *address, char ret_address[POSTGRES_ADDRESS_BYTES]);
+/* From here on, see client_left and server_left; the cut is one, and then all pass again. True: there was one before. */
+bool postgres_proxy_pass(struct postgres_proxy *proxy, int client_left, int server_left);
 /* The next cut; there is one. */
 void postgres_proxy_cut(struct postgres_proxy *proxy, enum proxy_cut cut, const char *statement);
 

@@ -1,3 +1,4 @@
+#include "engine/orders.h"
 #include "support/stage.h"
 
 #include "store/memory/memory.h"
@@ -146,6 +147,7 @@ static void start_engine(struct stage *stage)
                    .probe = stage->health ? port_probe : NULL, .read = stage->reading ? port_read : NULL },
         .shared_store = stage->shared,
         .config = stage->config,
+        .sources = stage->sources,
         .seed = 7,
     };
     stage->wake_at = INSTANT_NONE;
@@ -168,9 +170,11 @@ void stage_begin(struct stage *stage, const char *yaml, instant now)
     int64_t (*health)(struct stage *, const struct probe *, struct health_answer *) = stage->health;
     int64_t (*reading)(struct stage *, enum status *) = stage->reading;
     bool shared = stage->shared;
+    struct source_board *sources = stage->sources;
     memset(stage, 0, sizeof *stage);
     stage->reading = reading;
     stage->shared = shared;
+    stage->sources = sources;
     stage->context = context;
     stage->node = node;
     stage->destination = destination;
@@ -343,8 +347,9 @@ static enum status hand_over(struct stage *stage, const char *destination,
     bool done = false;
     struct saved_wait wait = { .done = on_handed_over, .context = &done };
     order(stage->engine, slice_from(destination), &wait);
-    for (int i = 0; !done; i++) {
-        if (i > 10000)
+    int turns = 0;
+    while (!done) {
+        if (turns++ > 10000)
             fail_msg("%s is not handed over", destination);
         stage_run_for(stage, 10);
     }

@@ -32,6 +32,7 @@ struct stage {
     struct store *store;
     struct store_reader *reader;
     struct engine *engine;
+    struct source_board *sources; /* for its alerts; NULL: none. Set it before stage_begin */
     instant now;
     instant wake_at;            /* INSTANT_NONE: nothing asked for */
     struct batch *batches;      /* submitted, not applied */

@@ -36,19 +36,28 @@ static enum status sqlite_open(struct store_place *place, const struct store_set
     return store_sqlite_open(slice_from(path), settings, ret_store, err);
 }
 
+static enum status postgres_join(struct store_place *place, struct store *store, const struct store_settings *settings,
+                                 struct store **ret_store, struct error *err)
+{
+    (void)store;
+    struct store_settings here = *settings;
+    here.node_place = SLICE("this process");
+    return store_postgres_open(slice_from(place->address), &here, ret_store, err);
+}
+
 static enum status postgres_open(struct store_place *place, const struct store_settings *settings, struct store **ret_store,
                                  struct error *err)
 {
-    (void)place;
-    char address[POSTGRES_ADDRESS_BYTES];
-    postgres_server_schema(address);
-    return store_postgres_open(slice_from(address), settings, ret_store, err);
+    struct store_settings here = *settings;
+    here.node_place = SLICE("this process");
+    postgres_server_schema(place->address);
+    return store_postgres_open(slice_from(place->address), &here, ret_store, err);
 }
 
 const struct store_under_test stores_under_test[] = {
     { "memory", memory_open, 3000, memory_join, NULL },
     { "sqlite", sqlite_open, 600, NULL, NULL },
-    { "postgres", postgres_open, 300, NULL, postgres_server_missing },
+    { "postgres", postgres_open, 300, postgres_join, postgres_server_missing },
 };
 
 const size_t stores_under_test_count = sizeof stores_under_test / sizeof *stores_under_test;

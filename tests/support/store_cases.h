@@ -14,10 +14,13 @@ struct store_case {
 /* Each list ends with a NULL name. */
 extern const struct store_case store_cases_write[];  /* insert, claim, settle */
 extern const struct store_case store_cases_name[];   /* cancel, prioritize, redrive, purge */
+extern const struct store_case store_cases_key[];    /* jobs of one key */
 extern const struct store_case store_cases_time[];   /* promote, leases, trim */
 extern const struct store_case store_cases_nodes[];  /* sessions, and several nodes on one store */
 extern const struct store_case store_cases_read[];   /* readers, events */
 extern const struct store_case store_cases_batch[];  /* batches, failures, sizes */
+extern const struct store_case store_cases_redrive[]; /* redrives, filters */
+extern const struct store_case store_cases_erase[];   /* persons */
 extern const struct store_case store_cases_random[]; /* against a model */
 
 /* Applies the batch with memory that ends, the later the higher the round; the results are not looked at. */

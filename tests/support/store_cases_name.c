@@ -352,6 +352,33 @@ static void a_corrected_payload_leaves_the_id_what_it_was(void **state)
     assert_true(again.insert.ret_existed);
 }
 
+/* Whoever gives an id that the store has made means that job: it is held to what that was, also when it was corrected. */
+static void an_id_that_the_store_made_is_held_to_its_job(void **state)
+{
+    struct store_fixture *f = *state;
+    char id[JOB_ID_MADE_BYTES + 1];
+    struct store_op made = insert_op(f, "d", "t", "");
+    assert_run(f, &made, STATUS_OK);
+    assert_int_equal(made.insert.ret_id.len, JOB_ID_MADE_BYTES);
+    snprintf(id, sizeof id, "%.*s", SLICE_ARG(made.insert.ret_id));
+    for (int corrected = 0; corrected < 2; corrected++) {
+        struct store_op again = insert_op(f, "d", "t", id), other = insert_op(f, "d", "t", id);
+        other.insert.payload = SLICE("another");
+        assert_run(f, &again, STATUS_OK);
+        assert_true(again.insert.ret_existed);
+        assert_int_equal(again.insert.ret_seq, made.insert.ret_seq);
+        assert_run(f, &other, STATUS_CONFLICT);
+        struct job job = take(f, made.insert.ret_lane);
+        assert_false(job.damaged);
+        struct store_op settle = settle_op(&job, EVENT_GIVE_UP);
+        assert_run(f, &settle, STATUS_OK);
+        struct store_op redrive = job_op(OP_REDRIVE, "t", id);
+        redrive.job.payload_given = true;
+        redrive.job.payload = SLICE("corrected");
+        assert_run(f, &redrive, STATUS_OK);
+    }
+}
+
 static void correct(struct store_fixture *f, const char *payload)
 {
     struct store_op redrive = job_op(OP_REDRIVE, "t", "a");
@@ -473,6 +500,7 @@ const struct store_case store_cases_name[] = {
     { "redrive of an expired job lasts", redrive_of_an_expired_job_lasts },
     { "redrive keeps a deadline to come", redrive_keeps_a_deadline_to_come },
     { "a corrected payload leaves the id what it was", a_corrected_payload_leaves_the_id_what_it_was },
+    { "an id that the store made is held to its job", an_id_that_the_store_made_is_held_to_its_job },
     { "a corrected payload is not damage", a_corrected_payload_is_not_damage },
     { "a purged job leaves its history", a_purged_job_leaves_its_history },
     { "a deleted id can be used again", a_deleted_id_can_be_used_again },

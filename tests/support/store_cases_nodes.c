@@ -1,3 +1,4 @@
+#include "support/check.h"
 #include "support/store_cases.h"
 
 #include <pthread.h>
@@ -140,17 +141,17 @@ static struct job claim_by(struct pair *pair, struct store *store, int64_t lane)
     return op.claim.ret_jobs[0];
 }
 
-static int64_t beat_of(struct pair *pair, int64_t session)
+static struct session session_of(struct pair *pair, int64_t number)
 {
     struct error err = { 0 };
     struct session *sessions;
-    size_t count;
+    size_t count, i = 0;
     assert_int_equal(pair->f->store->ops->reader_sessions(pair->f->reader, &pair->f->memory, &sessions, &count, &err), STATUS_OK);
-    for (size_t i = 0; i < count; i++)
-        if (sessions[i].number == session)
-            return sessions[i].beat;
-    fail_msg("session %lld is not there", (long long)session);
-    return 0;
+    while (i < count && sessions[i].number != number)
+        i++;
+    if (i == count)
+        fail_msg("session %lld is not there", (long long)number);
+    return sessions[i];
 }
 
 static enum status fence(struct pair *pair, struct store *by, const struct store *whom, int64_t beat)
@@ -197,6 +198,33 @@ static void a_destination_has_one_owner(void **state)
     pair_end(&pair);
 }
 
+/* What one node took and another sent is one history, in its order, whichever chains its events are in. */
+static void a_history_goes_on_across_nodes(void **state)
+{
+    struct pair pair;
+    struct error err = { 0 };
+    if (!pair_begin(state, &pair))
+        return;
+    struct store *a = pair.f->store, *b = pair.b;
+    static const enum event_type types[] = { EVENT_TYPE_ACCEPTED, EVENT_TYPE_CLAIMED, EVENT_TYPE_RELEASED, EVENT_TYPE_CANCELLED };
+    assert_int_equal(own(&pair, a, OP_TAKE, "d", NULL), STATUS_OK);
+    int64_t lane = put_to(&pair, b, "d", "moved", 0);
+    struct job job = claim_by(&pair, a, lane);
+    struct store_op release = settle_op(&job, EVENT_RELEASE);
+    assert_int_equal(run(&pair, a, &release), STATUS_OK);
+    struct store_op cancel = { .kind = OP_CANCEL, .job = { .tenant = SLICE("t"), .id = SLICE("moved") } };
+    assert_int_equal(run(&pair, b, &cancel), STATUS_OK);
+    for (size_t max = 1; max <= COUNT_OF(types); max++) {
+        struct event *events;
+        size_t count;
+        assert_int_equal(a->ops->reader_history(pair.f->reader, SLICE("t"), SLICE("moved"), max, &pair.f->memory, &events, &count, &err), STATUS_OK);
+        assert_int_equal(count, max);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(events[i].type, types[COUNT_OF(types) - max + i]);
+    }
+    pair_end(&pair);
+}
+
 static void a_fenced_batch_leaves_nothing(void **state)
 {
     struct pair pair;
@@ -210,10 +238,11 @@ static void a_fenced_batch_leaves_nothing(void **state)
     put_to(&pair, a, "d", "ready", 0);
 
     /* Who has beaten since is not fenced. */
-    int64_t seen = beat_of(&pair, a->session);
-    assert_int_equal(a->ops->beat(a, &err), STATUS_OK);
+    int64_t seen = session_of(&pair, a->session).beat;
+    assert_int_equal(a->ops->beat(a, 7, &err), STATUS_OK);
     assert_int_equal(fence(&pair, pair.b, a, seen), STATUS_CONFLICT);
-    seen = beat_of(&pair, a->session);
+    seen = session_of(&pair, a->session).beat;
+    assert_true(session_of(&pair, a->session).config == 7 && session_of(&pair, pair.b->session).config == 0);
     assert_int_equal(own(&pair, pair.b, OP_TAKE, "d", NULL), STATUS_CONFLICT);
     assert_int_equal(fence(&pair, pair.b, a, seen), STATUS_OK);
     assert_int_equal(fence(&pair, pair.b, a, seen), STATUS_CONFLICT); /* somebody was quicker */
@@ -223,7 +252,7 @@ static void a_fenced_batch_leaves_nothing(void **state)
     struct store_op ops[] = { insert_op(pair.f, "d", "t", "late"), settle_op(&claimed, EVENT_DELIVER), claim_op(pair.f, lane, 1),
                               { .kind = OP_SAVE, .save = { SLICE("space"), SLICE("name"), SLICE("value") } } };
     assert_int_equal(a->ops->apply(a, pair.f->now, ops, 4, &pair.f->memory, &err), STATUS_FENCED);
-    assert_int_equal(a->ops->beat(a, &err), STATUS_FENCED);
+    assert_int_equal(a->ops->beat(a, 7, &err), STATUS_FENCED);
     read_events(pair.f, 0, &after);
     assert_int_equal(after, before);
     assert_false(job_exists(pair.f, "t", "late"));
@@ -269,7 +298,7 @@ static void an_end_in_order_leaves_nothing_on_the_wire(void **state)
     assert_int_equal(a->ops->end(a, pair.f->now, &err), STATUS_OK);
     struct store_op note = { .kind = OP_NOTE, .data = SLICE("{}") };
     assert_int_equal(run(&pair, a, &note), STATUS_FENCED);
-    assert_int_equal(fence(&pair, pair.b, a, beat_of(&pair, a->session)), STATUS_CONFLICT);
+    assert_int_equal(fence(&pair, pair.b, a, session_of(&pair, a->session).beat), STATUS_CONFLICT);
     assert_int_equal(own(&pair, pair.b, OP_TAKE, "d", NULL), STATUS_OK);
     assert_int_equal(orphans_of(pair.f, pair.b, true, &jobs), 1);
     assert_int_equal(jobs[0].lease_fenced_at, INSTANT_NONE);
@@ -407,6 +436,7 @@ const struct store_case store_cases_nodes[] = {
     { "what a session claimed is left when it ends", what_a_session_claimed_is_left_when_it_ends },
     { "who has the store for itself owns all of it", who_has_the_store_for_itself_owns_all_of_it },
     { "a destination has one owner", a_destination_has_one_owner },
+    { "a history goes on across nodes", a_history_goes_on_across_nodes },
     { "a fenced batch leaves nothing", a_fenced_batch_leaves_nothing },
     { "an end in order leaves nothing on the wire", an_end_in_order_leaves_nothing_on_the_wire },
     { "each looks after its own", each_looks_after_its_own },

@@ -38,6 +38,7 @@ static struct slice one_of(struct dice *dice, const char *const *texts, size_t c
 
 static const char *const ids[IDS] = { "j0", "j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8", "j9", "ç", "x y", "J1", "'" };
 static const char *const payloads[] = { "{}", "", "{\"a\":1}" };
+static const char *const keys[] = { "k1", "k2" };
 static const char *const owners[] = { "", "w1", "w2" }; /* the session itself, workers */
 static const char *const facts[] = { "", "{\"n\":1}", "{\"by\":\"ana\"}" };
 
@@ -73,6 +74,7 @@ static void make_insert(struct dice *dice, const struct model *model, struct sto
         .headers = SLICE(""),
         .correlation_id = SLICE(""),
         .metadata = SLICE(""),
+        .key = percent(dice, 50) ? SLICE("") : one_of(dice, keys, 2),
         .payload = percent(dice, 70) ? SLICE("{}") : one_of(dice, payloads, 3),
     };
 }

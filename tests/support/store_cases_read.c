@@ -378,6 +378,34 @@ static void notes_are_kept_by_space_and_name(void **state)
     assert_int_equal(count, 0);
 }
 
+/* As bytes, not as a language has it: who looks for all names that begin alike finds them together. And values are any text. */
+static void notes_are_ordered_by_bytes(void **state)
+{
+    static const char *const expected[] = { "web0", "web/m01", "web/h09", "web.0", "web-1", "WEB/m01" };
+    struct store_fixture *f = *state;
+    struct error err = { 0 };
+    struct saved *saved;
+    char value[95];
+    size_t count;
+    for (char c = ' '; c <= '~'; c++)
+        value[c - ' '] = c;
+    for (size_t i = 0; i < 6; i++) {
+        struct store_op op = { .kind = OP_SAVE, .save = { SLICE("a"), slice_from(expected[(i * 5 + 2) % 6]),
+                                                          { value, sizeof value } } };
+        assert_run(f, &op, STATUS_OK);
+    }
+    assert_int_equal(f->store->ops->reader_saved_list(f->reader, SLICE("a"), SLICE(""), 9, &f->memory, &saved, &count, &err),
+                     STATUS_OK);
+    assert_int_equal(count, 6);
+    for (size_t i = 0; i < count; i++) {
+        assert_text(saved[i].name, expected[i]);
+        assert_true(slice_equal(saved[i].value, (struct slice){ value, sizeof value }));
+    }
+    assert_int_equal(f->store->ops->reader_saved_list(f->reader, SLICE("a"), SLICE("web0"), 1, &f->memory, &saved, &count, &err),
+                     STATUS_OK);
+    assert_text(saved[0].name, "web/m01");
+}
+
 static void lanes_are_listed_in_order(void **state)
 {
     struct store_fixture *f = *state;
@@ -629,6 +657,7 @@ const struct store_case store_cases_read[] = {
     { "notes are of no job", notes_are_of_no_job },
     { "a destination's state is kept", a_destinations_state_is_kept },
     { "notes are kept by space and name", notes_are_kept_by_space_and_name },
+    { "notes are ordered by bytes", notes_are_ordered_by_bytes },
     { "lanes are listed in order", lanes_are_listed_in_order },
     { "totals are told", totals_are_told },
     { "results outlive later changes", results_outlive_later_changes },

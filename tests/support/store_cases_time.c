@@ -405,6 +405,38 @@ static void a_trimmed_history_is_its_end(void **state)
     assert_int_equal(count, 0);
 }
 
+/* With one that stays among them, and ids that come again before the batch has ended. */
+static void what_goes_is_gone_within_its_batch(void **state)
+{
+    struct store_fixture *f = *state;
+    static const char *const ids[] = { "a", "b", "stays", "c", "d" };
+    int64_t lane = 0;
+    for (size_t i = 0; i < 5; i++)
+        lane = put_at(f, ids[i], 0, strcmp(ids[i], "stays") == 0 ? INSTANT_NONE : f->now + 100);
+    f->now += 100;
+    struct store_op expire = promote_op();
+    expire.promote.dead_ttl_ms = 50;
+    assert_run(f, &expire, STATUS_OK);
+    assert_int_equal(expire.promote.ret_expired, 4);
+    f->now += 50;
+    struct store_op ops[] = { promote_op(), job_op(OP_CANCEL, "t", "a"), insert_op(f, "d", "t", "b"), insert_op(f, "d", "t", "b"),
+                              job_op(OP_PURGE, "t", "d"), insert_op(f, "d", "t", "d"), job_op(OP_CANCEL, "t", "d") };
+    ops[0].promote.max = 100;
+    fixture_apply(f, ops, sizeof ops / sizeof ops[0]);
+    assert_int_equal(ops[0].promote.ret_dead_deleted, 4);
+    assert_int_equal(ops[1].status, STATUS_NOT_FOUND);
+    assert_true(ops[2].status == STATUS_OK && !ops[2].insert.ret_existed);
+    assert_true(ops[3].status == STATUS_OK && ops[3].insert.ret_existed);
+    assert_int_equal(ops[3].insert.ret_seq, ops[2].insert.ret_seq);
+    assert_int_equal(ops[4].status, STATUS_NOT_FOUND);
+    assert_int_equal(ops[6].status, STATUS_OK);
+    assert_false(job_exists(f, "t", "a") || job_exists(f, "t", "c"));
+    assert_state(f, "b", STATE_PENDING);
+    assert_state(f, "stays", STATE_PENDING);
+    assert_state(f, "d", STATE_CANCELLED);
+    assert_int_equal(ready_in(f, lane), 2);
+}
+
 const struct store_case store_cases_time[] = {
     { "a scheduled job waits for its time", a_scheduled_job_waits_for_its_time },
     { "promotion is counted by lane", promotion_is_counted_by_lane },
@@ -417,6 +449,7 @@ const struct store_case store_cases_time[] = {
     { "a dead letter lives exactly as long as it may", a_dead_letter_lives_exactly_as_long_as_it_may },
     { "a dead letter without an end stays", a_dead_letter_without_an_end_stays },
     { "finished jobs are forgotten", finished_jobs_are_forgotten },
+    { "what goes is gone within its batch", what_goes_is_gone_within_its_batch },
     { "orphans are found by time", orphans_are_found_by_time },
     { "a prolonged lease is no orphan", a_prolonged_lease_is_no_orphan },
     { "trim takes the oldest and the chain still holds", trim_takes_the_oldest_and_the_chain_still_holds },

@@ -137,10 +137,10 @@ static enum status faulty_end(struct store *base, instant now, struct error *err
     return inner->ops->end(inner, now, err);
 }
 
-static enum status faulty_beat(struct store *base, struct error *err)
+static enum status faulty_beat(struct store *base, uint64_t config, struct error *err)
 {
     struct store *inner = store_of(base)->inner;
-    return inner->ops->beat(inner, err);
+    return inner->ops->beat(inner, config, err);
 }
 
 static enum status faulty_fence(struct store *base, int64_t session, int64_t beat, instant now, struct error *err)

@@ -7,6 +7,7 @@
 #define SUPPORT_STORE_FIXTURE_H
 
 #include "store/store.h"
+#include "support/postgres_server.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 
 struct store_place {
     char folder[256]; /* removed with all that is in it; empty: none was made */
+    char address[POSTGRES_ADDRESS_BYTES];
 };
 
 struct store_under_test {

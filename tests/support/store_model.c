@@ -98,12 +98,44 @@ static int tenants(const struct model *model)
     return count;
 }
 
+/* Of those of a key that have not ended, the first that came, or the first that is behind; NULL: there is none. */
+static struct model_job *chain_first(struct model *model, int64_t lane, struct slice key, bool behind)
+{
+    for (size_t i = 0; key.len > 0 && i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        bool ended = job->job.state == STATE_COMPLETED || job->job.state == STATE_DEAD || job->job.state == STATE_CANCELLED;
+        if (job->exists && !ended && job->job.lane == lane && slice_equal(job->job.key, key) && (!behind || job->job.behind))
+            return job;
+    }
+    return NULL;
+}
+
+/* It has ended, in its turn or before it. Whether one more is ready now. */
+static bool chain_ended(struct model *model, struct model_job *job)
+{
+    bool was_behind = job->job.behind, gap = job->job.state != STATE_COMPLETED;
+    job->job.behind = false;
+    struct model_job *next = chain_first(model, job->job.lane, job->job.key, true);
+    while (was_behind && next && (next < job || !next->job.behind || !slice_equal(next->job.key, job->job.key) ||
+                                  next->job.lane != job->job.lane || !next->exists))
+        next = next + 1 < model->jobs + model->job_count ? next + 1 : NULL;
+    if (!next)
+        return false;
+    next->job.gap = next->job.gap || gap;
+    if (was_behind)
+        return false;
+    next->job.behind = false;
+    next->ready = next->job.run_at <= model->now;
+    return next->ready;
+}
+
 static void apply_insert(struct model *model, const struct store_op *op, struct expected *expected)
 {
     const struct op_insert *insert = &op->insert;
     struct model_job *job = job_named(model, insert->tenant, insert->id);
     if (job) {
-        bool same = slice_equal(job->body, insert->payload) && slice_equal(job->job.destination, insert->destination);
+        bool same = slice_equal(job->body, insert->payload) && slice_equal(job->job.destination, insert->destination) &&
+                    slice_equal(job->job.key, insert->key);
         expected->status = same ? STATUS_OK : STATUS_CONFLICT;
         expected->existed = same;
         expected->job = (size_t)(job - model->jobs);
@@ -117,6 +149,7 @@ static void apply_insert(struct model *model, const struct store_op *op, struct 
     assert_true(model->job_count < JOBS_MAX);
     size_t destination = index_of(model_destinations, MODEL_DESTINATIONS, insert->destination);
     size_t tenant = index_of(model_tenants, MODEL_TENANTS, insert->tenant);
+    bool is_behind = chain_first(model, (int64_t)(destination * MODEL_TENANTS + tenant), insert->key, false) != NULL;
     expected->job = model->job_count;
     job = &model->jobs[model->job_count++];
     *job = (struct model_job){
@@ -139,11 +172,13 @@ static void apply_insert(struct model *model, const struct store_op *op, struct 
                  .last_error = SLICE(""),
                  .dead_code = SLICE(""),
                  .reference = SLICE(""),
+                 .key = insert->key,
+                 .behind = is_behind,
                  .payload = insert->payload },
         .body = insert->payload,
         .forget_at = INSTANT_NONE,
         .exists = true,
-        .ready = insert->run_at <= model->now,
+        .ready = insert->run_at <= model->now && !is_behind,
     };
     memcpy(job->id, insert->id.data, insert->id.len);
     job_changed(model, job, EVENT_TYPE_ACCEPTED, op->data);
@@ -257,6 +292,8 @@ static void apply_settle(struct model *model, const struct store_op *op, struct 
         job->job.dead_code = settle->dead_code;
     }
     job_changed(model, job, type, op->data);
+    if (job->job.state != STATE_WAITING)
+        expected->released = chain_ended(model, job);
 }
 
 static void apply_extend(struct model *model, const struct store_op *op, struct expected *expected)
@@ -285,11 +322,12 @@ static void redrive(struct model *model, const struct store_op *op, struct model
     }
     if (op->job.payload_given)
         job->job.payload = op->job.payload;
+    job->job.behind = job->job.state == STATE_DEAD && chain_first(model, job->job.lane, job->job.key, false);
     job->job.state = STATE_PENDING;
     job->job.run_at = model->now;
     job->job.rank = op->job.rank;
     job->job.redrives_auto += op->job.automatic;
-    job->ready = true;
+    job->ready = !job->job.behind;
     job_changed(model, job, EVENT_TYPE_REDRIVEN, op->data);
 }
 
@@ -315,6 +353,7 @@ static void apply_named(struct model *model, const struct store_op *op, struct e
         job->forget_at = op->job.forget_at;
         model->lanes[job->job.lane].cancelled++;
         job_changed(model, job, EVENT_TYPE_CANCELLED, op->data);
+        expected->released = chain_ended(model, job);
     } else if (op->kind == OP_PRIORITIZE) {
         job->job.priority = op->job.priority;
         job->job.rank = op->job.rank;
@@ -336,7 +375,7 @@ static instant job_due(const struct model_job *job)
         return j->expires_at;
     if (j->state == STATE_COMPLETED || j->state == STATE_CANCELLED)
         return job->forget_at;
-    if (job->ready || (j->deadline != INSTANT_NONE && j->deadline < j->run_at))
+    if (job->ready || j->behind || (j->deadline != INSTANT_NONE && j->deadline < j->run_at))
         return j->deadline;
     return j->run_at;
 }
@@ -373,6 +412,7 @@ static void promote_one(struct model *model, const struct store_op *op, struct m
         if (job->job.last_error.len == 0)
             job->job.last_error = (struct slice){ NULL, 0 };
         job_changed(model, job, EVENT_TYPE_EXPIRED, op->data);
+        expected->ready[job->job.lane] += chain_ended(model, job);
     } else {
         expected->promote.ret_promoted++;
         expected->ready[job->job.lane]++;
@@ -507,6 +547,7 @@ void model_check_op(struct model *model, const struct store_op *op, const struct
         fail_msg("operation of kind %d: %s, not %s", (int)op->kind, status_name(op->status), status_name(expected->status));
     if (op->status != STATUS_OK)
         return;
+    assert_int_equal(op->ret_released.ready, expected->released);
     switch (op->kind) {
     case OP_INSERT:
         learn_insert(model, &op->insert, expected);
@@ -573,6 +614,8 @@ static void check_job(const struct model *model, const struct model_job *expecte
         { "lease_until", job->lease_until, running ? e->lease_until : job->lease_until },
         { "last_class", (int64_t)job->last_class, (int64_t)e->last_class },
         { "last_event", job->last_event, e->last_event },
+        { "behind", job->behind, e->behind },
+        { "gap", job->gap, e->gap },
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].is != numbers[i].should)
@@ -585,6 +628,7 @@ static void check_job(const struct model *model, const struct model_job *expecte
     assert_slice(job->dead_code, e->dead_code);
     assert_slice(job->reference, e->reference);
     assert_slice(job->payload, e->payload);
+    assert_slice(job->key, e->key);
     if (e->last_error.data)
         assert_slice(job->last_error, e->last_error);
     else

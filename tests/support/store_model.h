@@ -56,6 +56,7 @@ struct expected {
     enum status status;
     size_t job; /* inserted, or meant by its name */
     bool existed;
+    bool released; /* another of its key took its place, and is ready */
     size_t claimed[MODEL_CLAIM_MAX];
     size_t count; /* claimed, orphaned, trimmed */
     struct op_promote promote;

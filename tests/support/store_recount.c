@@ -22,11 +22,19 @@ static const struct {
     { "timers are those that states ask for",
       "WITH expected AS (SELECT seq, CASE state"
       " WHEN 4 THEN expires_at WHEN 5 THEN expires_at WHEN 6 THEN expires_at WHEN 2 THEN NULL"
-      " ELSE CASE WHEN seq IN (SELECT seq FROM ready) THEN deadline ELSE min(run_at, coalesce(deadline, run_at)) END END AS "
+      " ELSE CASE WHEN seq IN (SELECT seq FROM ready) OR seq IN (SELECT seq FROM job WHERE link & 1)"
+      " THEN deadline ELSE min(run_at, coalesce(deadline, run_at)) END END AS "
       "at FROM job_now),"
       " wanted AS (SELECT at, seq FROM expected WHERE at IS NOT NULL)"
       " SELECT * FROM (SELECT at, seq FROM wanted EXCEPT SELECT at, seq FROM timer)"
       " UNION ALL SELECT * FROM (SELECT at, seq FROM timer EXCEPT SELECT at, seq FROM wanted)" },
+    { "of a key that has jobs one goes and the others are behind it",
+      "SELECT lane FROM job WHERE chain <> 0 AND state IN (1, 2, 3) GROUP BY lane, chain HAVING sum(link & 1 = 0) <> 1 UNION ALL"
+      " SELECT seq FROM job WHERE link & 1 AND (chain = 0 OR state <> 1)" },
+    { "chains have the jobs that have not ended",
+      "SELECT * FROM (SELECT lane, chain, seq FROM job WHERE chain <> 0 AND state IN (1, 2, 3) EXCEPT SELECT * FROM chained)"
+      " UNION ALL SELECT * FROM (SELECT * FROM chained EXCEPT SELECT lane, chain, seq FROM job"
+      " WHERE chain <> 0 AND state IN (1, 2, 3))" },
     { "leases are of jobs that were claimable, and only a leased one runs",
       "SELECT seq FROM lease WHERE seq NOT IN (SELECT seq FROM job WHERE state IN (1, 2, 3)) UNION ALL"
       " SELECT seq FROM job WHERE state = 2 AND seq NOT IN (SELECT seq FROM lease)" },

@@ -8,7 +8,7 @@
 
 #include "store/store.h"
 
-enum { SCRIPT_BATCHES = 20, SCRIPT_SEQ_MAX = 200, SCRIPT_SEED = 7 };
+enum { SCRIPT_BATCHES = 20, SCRIPT_SEQ_MAX = 4000, SCRIPT_SEED = 7 };
 
 /* What a run must remember between batches: the leases it was given. */
 struct script {

@@ -2,6 +2,7 @@
  * When an alert begins and ends, from figures alone.
  */
 #include "core/alerting/alert.h"
+#include "core/alerting/readings.h"
 #include "support/check.h"
 
 #include <stdio.h>
@@ -241,6 +242,12 @@ static void summaries(void **state)
           "the store is 81% full (8 jobs wait)" },
         { { .kind = ALERT_STORE_FILLING, .step = ALERT_CLEARED, .lasted_ms = 60000, .reason = SLICE("8 jobs wait") },
           "the filling of the store is over after 1m" },
+        { { .kind = ALERT_NODE_GONE, .step = ALERT_RAISED, .value = 1, .reason = SLICE("b since 12:00") },
+          "a node was taken for dead and has not come back; others have what it had (b since 12:00)" },
+        { { .kind = ALERT_NODES_DIFFER, .step = ALERT_RAISED, .value = 61000, .reason = SLICE("a, c; b") },
+          "nodes have had different configurations for 1m1s (a, c; b)" },
+        { { .kind = ALERT_HEAD_MISSING, .step = ALERT_RAISED, .value = 1, .reason = SLICE("2.7 of node b") },
+          "the end of a chain of events is gone: insist audit verify says what is missing (2.7 of node b)" },
         { { .kind = ALERT_STORE_REFUSING, .step = ALERT_RAISED, .value = 1.01 }, "the store is full: new jobs are refused" },
         { { .kind = ALERT_STORE_DAMAGED, .step = ALERT_RAISED, .reason = SLICE("page 7") },
           "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it (page 7)" },

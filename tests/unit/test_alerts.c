@@ -1,6 +1,8 @@
 /*
  * Alerts through the real engine: each is raised once and cleared once, and told once to each who wants it.
  */
+#include "core/alerting/readings.h"
+#include "engine/orders.h"
 #include "support/alert_script.h"
 
 #include <stdio.h>

@@ -122,6 +122,38 @@ static void a_damaged_store_is_told(void **state)
     stage_end(&stage);
 }
 
+/* Of nodes: a state is told when it begins and when it ends; an end that is missing stands until somebody knows of it. */
+static void what_is_wrong_with_nodes_is_told(void **state)
+{
+    struct script script = { 0 };
+    struct stage stage = { .destination = alert_answers, .context = &script };
+    struct nodes_news news = { .gone = "b" };
+    (void)state;
+    stage_begin(&stage, TO(""), began);
+    stage.engine->shared = true;
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 0);
+    engine_nodes_news(stage.engine, &news);
+    stage_run_for(&stage, 3 * SECOND_MS); /* at once, not with the next look at all */
+    CHECK_MESSAGES(&script, "gone", "raised node_gone - -");
+    news = (struct nodes_news){ .differ = "a; c", .differ_ms = MINUTE_MS - 1 };
+    engine_nodes_news(stage.engine, &news);
+    stage_run_for(&stage, MINUTE_MS);
+    CHECK_MESSAGES(&script, "it is back", "raised node_gone - -", "cleared node_gone - -");
+    news.differ_ms = MINUTE_MS;
+    engine_nodes_news(stage.engine, &news);
+    stage_run_for(&stage, MINUTE_MS);
+    engine_nodes_news(stage.engine, &(struct nodes_news){ .missing = "2.7" });
+    engine_nodes_news(stage.engine, &(struct nodes_news){ 0 }); /* the next look comes before anybody was told */
+    stage_run_for(&stage, MINUTE_MS);
+    CHECK_MESSAGES(&script, "all", "raised node_gone - -", "cleared node_gone - -", "raised nodes_differ - -",
+                   "raised head_missing - -", "cleared nodes_differ - -");
+    assert_int_equal(alert_state(&stage), 1);
+    acknowledge_newest(&stage, "restored");
+    assert_int_equal(alert_state(&stage), 0);
+    stage_end(&stage);
+}
+
 /* Whoever looks sees how many there are, not how many there were when it was told. */
 static void figures_are_of_now(void **state)
 {
@@ -250,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dead_letters_stand_until_acknowledged),
         cmocka_unit_test(a_damaged_store_is_told),
+        cmocka_unit_test(what_is_wrong_with_nodes_is_told),
         cmocka_unit_test(figures_are_of_now),
         cmocka_unit_test(dead_letters_of_before_are_told),
         cmocka_unit_test(a_state_is_marked_and_stands),

@@ -2,6 +2,7 @@
  * One message a job that died, where notify asks for it: with its id and error, chosen by code.
  */
 #include "engine/alerts/notify.h"
+#include "engine/orders.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 

@@ -1,6 +1,8 @@
 /*
  * Alerts through the real engine: how news travels, what is kept, and what a crash, a reload or a clock does to it.
  */
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/alert_script.h"
 
 #include <jansson.h>

@@ -44,11 +44,12 @@ static void decisions_are_answered(void **state)
     }
 }
 
-/* S0-093, S1-024: in the first event of a list. */
+/* S0-093, S1-024, S1-060: in the first event of a list. */
 static void check_document_names(struct reply *reply)
 {
     static const char *const names[] = { "timestamp", "claimId", "errorMessage", "error", "retryCount", "errorClassification",
-                                         "backoffMinutes", "nextRetryTime", "shouldRetry", "retryReason" };
+                                         "backoffMinutes", "nextRetryTime", "shouldRetry", "retryReason",
+                                         "submissionError", "maxRetries", "executionTimeMs" };
     const json_t *event = json_array_get(reply_at(reply, "events"), 0);
     for (size_t i = 0; i < COUNT_OF(names); i++)
         check(json_object_get(event, names[i]), "%s is not in %s", names[i], reply->body);

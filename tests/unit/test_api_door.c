@@ -16,7 +16,7 @@
 
 #define CONFIG(limits) "listen: 127.0.0.1:0\nstore: 'memory:'\nlimits: " limits "\ndestinations: { yard: { transport: pull } }\n"
 
-static const char ask[] = "HEAD /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"; /* which asks nobody else */
+static const char ask[] = "HEAD /page/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"; /* which asks nobody else */
 
 static const char *const for_all[] = { "\r\nX-Content-Type-Options: nosniff\r\n", "\r\nCross-Origin-Resource-Policy: same-origin\r\n",
                                        "\r\nCache-Control: no-store\r\n" };

@@ -23,7 +23,7 @@ static const struct {
     { ASK("GET /v1/events/stream", ""), 200, false },
     { ASK("GET /openapi.json", ""), 200, false },
     { ASK("GET /", ""), 200, true },
-    { ASK("GET /page.js", ""), 200, true },
+    { ASK("GET /page/page.js", ""), 200, true },
     { ASK("GET /v1/jobs/none", ""), 404, false },
     { ASK("GET /nothing", ""), 404, false },
     { ASK("PUT /v1/jobs", ""), 405, false },

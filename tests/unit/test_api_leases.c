@@ -299,6 +299,7 @@ static void a_waiting_worker_is_woken(void **state)
     struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"yard\",\"wait_s\":60}" };
     assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
     await_calls(fixture, 1);
+    api_fixture_advance(fixture, 59 * SECOND_MS); /* it waits for as long as it said */
     put(fixture, "a");
     pthread_join(worker.thread, NULL);
     assert_int_equal(worker.reply.status, 200);

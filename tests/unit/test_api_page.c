@@ -17,10 +17,25 @@ static const char tokens[] = /* the hashes of the tokens below */
     "  - { name: one, sha256: 8e64ccaee5db98e89017f5205061a209be295cc49c184ee7dc8453ff9b593a4d, scopes: [read], tenant: t }\n";
 
 static const struct { const char *path, *type; } files[] = {
-    { "/", "text/html; charset=utf-8" }, { "/page.css", "text/css; charset=utf-8" },
-    { "/page.js", "text/javascript; charset=utf-8" }, { "/page_words.js", "text/javascript; charset=utf-8" },
-    { "/page_board.js", "text/javascript; charset=utf-8" }, { "/page_job.js", "text/javascript; charset=utf-8" },
-    { "/page_acts.js", "text/javascript; charset=utf-8" },
+    { "/", "text/html; charset=utf-8" },
+    { "/page/page.css", "text/css; charset=utf-8" },
+    { "/page/page.js", "text/javascript; charset=utf-8" },
+    { "/page/dom.js", "text/javascript; charset=utf-8" },
+    { "/page/words.js", "text/javascript; charset=utf-8" },
+    { "/page/live.js", "text/javascript; charset=utf-8" },
+    { "/page/state.js", "text/javascript; charset=utf-8" },
+    { "/page/chart.js", "text/javascript; charset=utf-8" },
+    { "/page/acts.js", "text/javascript; charset=utf-8" },
+    { "/page/now.js", "text/javascript; charset=utf-8" },
+    { "/page/destination.js", "text/javascript; charset=utf-8" },
+    { "/page/jobs.js", "text/javascript; charset=utf-8" },
+    { "/page/dead.js", "text/javascript; charset=utf-8" },
+    { "/page/watch.js", "text/javascript; charset=utf-8" },
+    { "/page/views.js", "text/javascript; charset=utf-8" },
+    { "/page/plan.js", "text/javascript; charset=utf-8" },
+    { "/page/en.json", "application/json" },
+    { "/page/pt-BR.json", "application/json" },
+    { "/page/es-PY.json", "application/json" },
 };
 
 static int setup(void **state)
@@ -101,6 +116,58 @@ static void a_browser_that_has_it_is_told_so(void **state)
     }
 }
 
+/* As every browser asks; who does not say so gets it as it is. */
+static void files_are_packed_for_those_who_take_that(void **state)
+{
+    static const char *const wishes[] = { "identity", "gzip, deflate, br" };
+    for (size_t i = 0; i < COUNT_OF(wishes); i++) {
+        char ask[256];
+        int len = snprintf(ask, sizeof ask,
+                           "GET /page/page.js HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAccept-Encoding: %s\r\n\r\n", wishes[i]);
+        int fd = raw_connect(*state);
+        raw_send(fd, ask, (size_t)len);
+        char *answer = raw_read(fd, NULL);
+        const char *body = strstr(answer, "\r\n\r\n");
+        check((strstr(answer, "\r\nContent-Encoding: gzip\r\n") != NULL) == (i == 1), "%s: %.300s", wishes[i], answer);
+        check(strstr(answer, "\r\nVary: Accept-Encoding\r\n") != NULL, "%.300s", answer);
+        check(body && (strncmp(body + 4, "\x1f\x8b", 2) == 0) == (i == 1), "%s", wishes[i]);
+        free(answer);
+        close(fd);
+    }
+    struct reply reply = http_do(*state, "GET", "/page/openapi.js", NULL);
+    check(reply.status == 404, "%s", reply.body);
+    reply_release(&reply);
+    reply = http_do(*state, "GET", "/page/page.html", NULL); /* it has no other address than / */
+    check(reply.status == 404, "%s", reply.body);
+    reply_release(&reply);
+}
+
+/* A preset needs no file. What is asked for is the command's to judge, and nothing becomes an option that is none. */
+static void a_simulation_is_refused_where_it_may_not_be(void **state)
+{
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });
+    struct reply reply = http_ask(fixture, &(struct request){ .method = "POST", .path = "/v1/simulate", .body = "{\"policy\":\"tiss\"}",
+                                                              .token = "reader-of-one-tenant-0001" });
+    check(reply.status == 403, "%s", reply.body);
+    reply_release(&reply);
+    api_fixture_free(fixture);
+    reply = http_do(*state, "POST", "/v1/simulate", "{\"html\":\"/tmp/x\"}");
+    check(reply.status == 422, "%s", reply.body);
+    check(strstr(reply.body, "unknown_member") != NULL, "%s", reply.body);
+    reply_release(&reply);
+}
+
+static void rules_are_told_of_one_destination(void **state)
+{
+    struct reply reply = http_do(*state, "GET", "/v1/destinations/web", NULL);
+    check(reply_int(&reply, "policy.retry.max_retries") > 0, "%s", reply.body);
+    check(reply_int(&reply, "policy.dead.ttl_ms") > 0, "%s", reply.body);
+    reply_release(&reply);
+    reply = http_do(*state, "GET", "/v1/destinations", NULL);
+    check(!strstr(reply.body, "\"policy\""), "%s", reply.body);
+    reply_release(&reply);
+}
+
 static void the_caller_is_told_what_it_may_do(void **state)
 {
     static const struct { const char *token, *first, *last, *tenant; size_t count; } cases[] = {
@@ -170,8 +237,16 @@ static void dead_letters_are_counted_by_what_they_share(void **state)
         check(reply_int(&reply, "groups.0.count") == cases[i].count, "%s: %s", path, reply.body);
         check(reply_int(&reply, "groups.1.count") == cases[i].other, "%s: %s", path, reply.body);
         check(reply_int(&reply, "others") == 0, "%s: %s", path, reply.body);
+        check(reply_int(&reply, "groups.0.tenants") == 1, "%s: %s", path, reply.body);
+        check(reply_int(&reply, "groups.0.by_hour.23") == cases[i].count, "%s: %s", path, reply.body);
+        check(strcmp(reply_text(&reply, "groups.0.oldest_at"), reply_text(&reply, "groups.0.newest_at")) <= 0, "%s", reply.body);
         reply_release(&reply);
     }
+    api_fixture_skip(fixture, 2 * 60 * 60 * 1000);
+    reply = http_do(fixture, "GET", "/v1/dead/summary?by=fingerprint&destination=yard", NULL);
+    check(strcmp(reply_text(&reply, "groups.0.code"), "broken") == 0, "%s", reply.body);
+    check(reply_int(&reply, "groups.0.by_hour.21") == 3 && reply_int(&reply, "groups.0.by_hour.23") == 0, "%s", reply.body);
+    reply_release(&reply);
 }
 
 static void attempts_are_counted_by_the_minute(void **state)
@@ -227,6 +302,9 @@ int main(void)
         cmocka_unit_test(the_page_is_open_and_strict),
         cmocka_unit_test_setup_teardown(nothing_of_others_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(a_browser_that_has_it_is_told_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_are_packed_for_those_who_take_that, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_simulation_is_refused_where_it_may_not_be, setup, teardown),
+        cmocka_unit_test_setup_teardown(rules_are_told_of_one_destination, setup, teardown),
         cmocka_unit_test_setup_teardown(the_caller_is_told_what_it_may_do, setup, teardown),
         cmocka_unit_test_setup_teardown(dead_letters_are_counted_by_what_they_share, setup, teardown),
         cmocka_unit_test_setup_teardown(attempts_are_counted_by_the_minute, setup, teardown),

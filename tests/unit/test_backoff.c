@@ -315,9 +315,9 @@ static void draws_are_quick(void **state)
     (void)state;
     enum { DRAWS = 10000 };
     struct timespec before, after;
-    clock_gettime(CLOCK_MONOTONIC, &before);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     draw_many(&email_retry, 5, DRAWS);
-    clock_gettime(CLOCK_MONOTONIC, &after);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     double seconds = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
     check(seconds / DRAWS < 0.001, "%f s a wait", seconds / DRAWS);
 }

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOPS = 2, WAIT_MS = 60000, SOON_MS = 2000 };
+enum { LOOPS = 2, WAIT_MS = 60000 };
 
 static struct event_base *base;
 static struct curl_loop loops[LOOPS]; /* as deliveries and probes have */
@@ -229,7 +229,7 @@ static void check_number_is_free(const char *name, int number, short kind)
     assert_int_equal(write(pair[1], "x", 1), 1);
     struct event *event = event_new(base, number, kind, on_ready, &seen);
     event_add(event, NULL);
-    for (int64_t end = now_ms() + SOON_MS; !seen && now_ms() < end;)
+    for (int64_t end = now_ms() + WAIT_MS; !seen && now_ms() < end;)
         turn();
     event_free(event);
     close(pair[1]);

@@ -197,10 +197,10 @@ static void a_policy_has_its_zone_and_words(void **state)
 static void decisions_are_quick(void **state)
 {
     struct timespec before, after;
-    clock_gettime(CLOCK_MONOTONIC, &before);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     for (int i = 0; i < 1000; i++)
         json_decref(asked(*state, TRANSIENT));
-    clock_gettime(CLOCK_MONOTONIC, &after);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     assert_true((double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9 < 1.0);
 }
 

@@ -1,6 +1,9 @@
 /*
  * The engine from end to end, without a network and without waiting.
  */
+#include "engine/orders.h"
+#include "engine/pull.h"
+#include "engine/status.h"
 #include "store/memory/memory.h"
 #include "support/configs.h"
 #include "support/store_faulty.h"

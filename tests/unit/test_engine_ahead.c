@@ -1,6 +1,7 @@
 /*
  * Claims ahead of free slots: quick destinations never wait for the store, and nothing else changes.
  */
+#include "engine/orders.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 
@@ -16,6 +17,7 @@ enum { COMMIT_MS = 10, SLOTS = 4, WARM_MS = 300 /* a destination has to prove th
 
 struct scene {
     int64_t takes_ms;
+    int64_t next_ms; /* what the next one takes instead; 0: as all */
     int64_t sends, under_way_max;
     int64_t small_at; /* number of the send that was the small tenant's; 0: not yet */
 };
@@ -30,7 +32,9 @@ static int64_t destination(struct stage *stage, const struct send *send, struct 
     if (scene->small_at == 0 && slice_equal(send->job->tenant, SLICE("small")))
         scene->small_at = scene->sends;
     answer->outcome = OUTCOME_DELIVERED;
-    return scene->takes_ms;
+    int64_t takes_ms = scene->next_ms > 0 ? scene->next_ms : scene->takes_ms;
+    scene->next_ms = 0;
+    return takes_ms;
 }
 
 static void begin(struct stage *stage, struct scene *scene, const char *to, size_t jobs)
@@ -234,6 +238,26 @@ static void a_second_is_the_longest_wait(void **state)
     stage_end(&stage);
 }
 
+/* While others wait for a slot an answer is written down with the next ones; when there are none, by itself, soon. */
+static void an_answer_is_written_without_another(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct scene scene = { .takes_ms = 1 };
+    begin(&stage, &scene, "d", 3000);
+    stage_run_for(&stage, WARM_MS);
+    scene.takes_ms = HOUR_MS;
+    scene.next_ms = 20 * COMMIT_MS;
+    stage_run_for(&stage, 19 * COMMIT_MS); /* all else is written */
+    int64_t sends = scene.sends, completed = stage_counts(&stage, "d").completed;
+    assert_int_equal(completed, sends - SLOTS);
+    assert_true(stage_counts(&stage, "d").running > SLOTS);
+    stage_run_for(&stage, 3 * COMMIT_MS);
+    assert_int_equal(scene.sends, sends + 1);
+    assert_int_equal(stage_counts(&stage, "d").completed, completed + 1);
+    stage_end(&stage);
+}
+
 static void a_tenant_that_comes_later_is_not_last(void **state)
 {
     (void)state;
@@ -264,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_pause_gives_them_back),
         cmocka_unit_test(a_stop_gives_them_back),
         cmocka_unit_test(a_second_is_the_longest_wait),
+        cmocka_unit_test(an_answer_is_written_without_another),
         cmocka_unit_test(a_tenant_that_comes_later_is_not_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

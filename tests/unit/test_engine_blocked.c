@@ -6,6 +6,8 @@
 #include "support/engine_fixture.h"
 
 #include "base/log.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -335,6 +337,25 @@ static void scattered_refusals_hold_only_themselves(void **state)
                   tenants, (long long)stage_counts(&stage, "d").completed);
             stage_end(&stage);
         }
+}
+
+/* What tells of alerts goes there too, and is refused: the one tenant's jobs, which are let in, do not wait for it. */
+static void what_tells_of_alerts_holds_no_only_tenant(void **state)
+{
+    struct door door = { .tenants = "i" };
+    struct stage stage = { .destination = guards, .context = &door };
+    (void)state;
+    stage_begin(&stage, TO(", concurrency: 1"), began);
+    for (int i = 0; i < 8; i++) {
+        char id[2] = { (char)('a' + i), '\0' };
+        stage_add(&stage, "d", "A", id, "x");
+        stage_add(&stage, "d", "insist.notify", id, "x");
+        stage_run_for(&stage, SECOND_MS);
+    }
+    assert_int_equal(stage_counts(&stage, "d").completed, 8);
+    assert_in_range(door.refused, 2, 3);
+    assert_null(status_of(&stage).held_by);
+    stage_end(&stage);
 }
 
 /* Nothing leaves this machine: nobody's job is to blame, and that is said at once. */
@@ -753,6 +774,7 @@ int main(void)
         cmocka_unit_test(a_quiet_tenant_waits_a_minute),
         cmocka_unit_test(a_refused_newcomer_hastens_once),
         cmocka_unit_test(scattered_refusals_hold_only_themselves),
+        cmocka_unit_test(what_tells_of_alerts_holds_no_only_tenant),
         cmocka_unit_test(what_cannot_be_sent_is_the_destinations),
         cmocka_unit_test(a_second_tenant_looks_at_once),
         cmocka_unit_test(a_pause_by_hand_stands_above),

@@ -1,6 +1,7 @@
 /*
  * What the engine has claimed: how long, how much at once, what questions tell, and what a process that died leaves.
  */
+#include "engine/status.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 
@@ -173,9 +174,34 @@ static void recovery_goes_through_all(void **state)
     stage_end(&stage);
 }
 
+static void count_found(struct stage *stage, const struct store_op *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ops[i].kind == OP_ORPHANS)
+            *(size_t *)stage->context += ops[i].orphans.ret_count;
+}
+
+/* What nobody can judge is not read again with every look for lost leases, before all that could be judged. */
+static void what_nobody_can_judge_is_seldom_looked_at(void **state)
+{
+    enum { GONE = 5, MINUTES = 20 };
+    size_t found = 0;
+    struct stage stage = { .destination = delivers, .context = &found };
+    (void)state;
+    stage_begin(&stage, TO(", in_doubt: park"), began);
+    leave_orphans(&stage, "gone", GONE, began + 60 * 1000);
+    stage_crash(&stage);
+    stage.applied = count_found;
+    stage_run_for(&stage, MINUTES * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "gone").running, GONE);
+    assert_in_range(found, GONE, (MINUTES / 5 + 2) * GONE);
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_nobody_can_judge_is_seldom_looked_at),
         cmocka_unit_test(a_lease_covers_the_timeout),
         cmocka_unit_test(a_tenant_that_is_paused_meanwhile_is_not_sent),
         cmocka_unit_test(orphans_are_read_page_by_page),

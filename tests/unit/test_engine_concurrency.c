@@ -7,6 +7,7 @@
 #include "support/stage.h"
 
 #include "base/log.h"
+#include "engine/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * through the real engine.
  */
 #include "core/decision/job.h"
+#include "engine/orders.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 

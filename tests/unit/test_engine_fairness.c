@@ -4,6 +4,8 @@
  */
 #include "base/units.h"
 #include "engine/engine.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "store/memory/memory.h"
 #include "support/configs.h"
 

@@ -6,6 +6,8 @@
  * INSIST_SEED=n plays one world alone; INSIST_SEEDS=n plays that many.
  */
 #include "base/log.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/check.h"
 #include "support/configs.h"
 #include "support/stage.h"

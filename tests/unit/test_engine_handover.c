@@ -4,6 +4,7 @@
  */
 #include "core/decision/job.h"
 #include "engine/loop.h"
+#include "engine/restore.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 
@@ -176,6 +177,31 @@ static void rates_hold(void **state)
     stage_end(&stage);
 }
 
+/* What a claim's note leaves out, less than a second's worth, is written when it is lost: handovers bring no fresh burst. */
+static void quick_handovers_bring_no_burst(void **state)
+{
+    enum { A_SECOND = 40, BURST = 10 };
+    static struct seen seen;
+    struct stage stage;
+    (void)state;
+    begin(&stage, &seen, CONFIG(", rate: { total: 40/s, burst: 10 }"));
+    seen.takes_ms = 1;
+    add(&stage, 0, 300);
+    for (int turn = 0; turn < 30; turn++) {
+        stage_run_for(&stage, 100);
+        assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+        assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+    }
+    assert_true(seen.count > 2 * A_SECOND); /* it is used, too */
+    for (size_t i = 0; i < seen.count; i++) {
+        int all = 0;
+        for (size_t k = i; k < seen.count && seen.sent[k].at < seen.sent[i].at + SECOND_MS; k++)
+            all++;
+        check(all <= A_SECOND + BURST, "%d in a second from %s on", all, seen.sent[i].id);
+    }
+    stage_end(&stage);
+}
+
 static bool has_alert(const struct stage *stage, enum alert_kind kind)
 {
     const struct dest *dest = dest_find(stage->engine, SLICE("d"));
@@ -333,16 +359,159 @@ static void what_comes_while_it_is_read_is_not_forgotten(void **state)
     stage_end(&stage);
 }
 
+enum { MANY_TENANTS = 3 * RESTORE_AT_ONCE + 100 };
+
+/* One job each; the store has them, and no engine has the destination yet. */
+static void add_tenants(struct stage *stage, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        stage_add(stage, "d", tenant, NULL, "x");
+    }
+}
+
+/* Who has many tenants is put in bit by bit: between two bits everybody else's work goes on. */
+static void a_large_one_does_not_stop_the_others(void **state)
+{
+    static struct seen seen;
+    struct stage stage;
+    bool gained = false;
+    size_t before, runs = 0;
+    struct saved_wait wait = { .done = on_lost, .context = &gained };
+    (void)state;
+    begin(&stage, &seen, CONFIG(""));
+    seen.takes_ms = 1;
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    add_tenants(&stage, MANY_TENANTS);
+    stage_settle(&stage);
+    engine_gain(stage.engine, SLICE("d"), &wait);
+    before = stage.engine->lanes.by_id.count;
+    assert_true(before <= RESTORE_AT_ONCE);
+    stage_add(&stage, "e", "E", "during", "x");
+    while (!gained) {
+        assert_true(stage_step(&stage));
+        size_t known = stage.engine->lanes.by_id.count;
+        check(known - before <= RESTORE_AT_ONCE + 1, "%zu lanes at once", known - before);
+        runs += known > before;
+        before = known;
+        assert_int_equal(sent_to_d(&seen), 0);
+    }
+    assert_true(runs + 1 >= MANY_TENANTS / RESTORE_AT_ONCE);
+    assert_int_equal(seen.count, 1); /* it was sent meanwhile */
+    assert_string_equal(seen.sent[0].id, "during");
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(sent_to_d(&seen), MANY_TENANTS);
+    check_at_once(&seen);
+    stage_end(&stage);
+}
+
+/* What comes between two bits, of tenants that are there and of others, is neither lost nor sent before its destination is. */
+static void what_comes_between_two_bits_is_sent(void **state)
+{
+    static struct seen seen;
+    struct stage stage;
+    bool gained = false;
+    struct saved_wait wait = { .done = on_lost, .context = &gained };
+    int added = 0;
+    (void)state;
+    begin(&stage, &seen, CONFIG(""));
+    seen.takes_ms = 1;
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    add_tenants(&stage, MANY_TENANTS);
+    stage_settle(&stage);
+    engine_gain(stage.engine, SLICE("d"), &wait);
+    while (!gained) {
+        int i = added;
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, i % 2 ? "t%d" : "new%d", i % 2 ? MANY_TENANTS - i : i);
+        stage_add(&stage, "d", tenant, NULL, "x");
+        added++;
+        assert_true(stage_step(&stage));
+        assert_int_equal(sent_to_d(&seen), 0);
+    }
+    assert_true(added > 1);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(sent_to_d(&seen), MANY_TENANTS + added);
+    stage_end(&stage);
+}
+
+/* A stop between two bits: whoever waits hears that it was not gained, and nothing is left behind. */
+static void a_stop_between_two_bits_is_answered(void **state)
+{
+    static struct seen seen;
+    struct stage stage;
+    bool answered = false;
+    struct saved_wait wait = { .done = on_lost, .context = &answered };
+    (void)state;
+    begin(&stage, &seen, CONFIG(""));
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    add_tenants(&stage, MANY_TENANTS);
+    stage_settle(&stage);
+    engine_gain(stage.engine, SLICE("d"), &wait);
+    assert_true(stage_step(&stage));
+    assert_false(answered);
+    engine_stop(stage.engine);
+    assert_true(answered);
+    assert_int_equal(wait.error.status, STATUS_CONFLICT);
+    assert_int_equal(sent_to_d(&seen), 0);
+    stage_end(&stage);
+}
+
+/* A worker's report that comes when another node has the destination by now. */
+static void a_nack_after_a_loss_says_nothing(void **state)
+{
+    static struct seen seen;
+    struct stage stage;
+    struct settlement settlement = { .decision = { VERDICT_RETRY, OUTCOME_TRANSIENT, .known = true } };
+    const struct job job = { .seq = 1, .lease_token = 1, .lane = 1, .destination = SLICE("d"), .tenant = SLICE("A"),
+                             .id = SLICE("j") };
+    const struct lease_nack nack = { .job = &job, .answer = { .attempted = true } };
+    const struct store_op op = { .kind = OP_SETTLE };
+    (void)state;
+    begin(&stage, &seen, CONFIG(""));
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    engine_nacked(stage.engine, &nack, &op, &settlement);
+    assert_null(dest_find(stage.engine, SLICE("d")));
+    stage_end(&stage);
+}
+
+/* A reload that comes while it drains is refused: the next start reads the file. */
+static void a_reload_while_it_stops_is_refused(void **state)
+{
+    static struct seen seen;
+    struct stage stage;
+    struct error error;
+    (void)state;
+    begin(&stage, &seen, CONFIG(""));
+    add(&stage, 0, 10);
+    stage_run_for(&stage, 50);
+    size_t sent = sent_to_d(&seen);
+    assert_true(sent > 0);
+    engine_stop(stage.engine);
+    assert_int_equal(engine_reload(stage.engine, stage.config, &error), STATUS_CONFLICT);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(sent_to_d(&seen), sent); /* what is under way ends, and nothing begins */
+    assert_int_equal(stage_counts(&stage, "d").completed, (int)sent);
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_goes_on),
         cmocka_unit_test(turns_hold),
         cmocka_unit_test(rates_hold),
+        cmocka_unit_test(quick_handovers_bring_no_burst),
         cmocka_unit_test(an_outage_is_handed_over),
         cmocka_unit_test(holds_are_handed_over),
         cmocka_unit_test(a_store_that_refuses_is_waited_for),
         cmocka_unit_test(what_comes_while_it_is_read_is_not_forgotten),
+        cmocka_unit_test(a_large_one_does_not_stop_the_others),
+        cmocka_unit_test(what_comes_between_two_bits_is_sent),
+        cmocka_unit_test(a_stop_between_two_bits_is_answered),
+        cmocka_unit_test(a_nack_after_a_loss_says_nothing),
+        cmocka_unit_test(a_reload_while_it_stops_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include "support/engine_fixture.h"
 
 #include "base/log.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
  * Outages, limits and the way back, through the real engine.
  */
 #include "engine/measures.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 

@@ -1,6 +1,8 @@
 /*
  * What operators and time do to destinations and lanes, through the real engine.
  */
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 

@@ -2,6 +2,8 @@
  * What the documents' figures do: the presets as they are, through the real engine, in time that jumps.
  */
 #include "core/decision/job.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 

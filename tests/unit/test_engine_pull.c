@@ -2,7 +2,10 @@
  * Pull workers go through the gate as sends do: windows, breaker, contingency and its ramp hold for them too.
  */
 #include "base/log.h"
+#include "engine/orders.h"
+#include "engine/pull.h"
 #include "engine/settlement.h"
+#include "engine/status.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 #include "support/said.h"

@@ -1,6 +1,7 @@
 /*
  * Limits of rate through the engine, over restarts and crashes. S3-029 C-66
  */
+#include "engine/pull.h"
 #include "support/check.h"
 #include "support/stage.h"
 
@@ -309,6 +310,45 @@ static void nor_for_redrives(void **state)
     stage_end(&stage);
 }
 
+/* One tenant's account is over its limit; the others are served. */
+static int64_t asks_one(struct stage *stage, const struct send *send, struct answer *answer)
+{
+    if (!slice_equal(send->job->tenant, SLICE("over"))) {
+        delivers(stage, send, answer);
+        return 1000;
+    }
+    ++*(int64_t *)stage->context;
+    answer->code = SLICE("http:429");
+    answer->text = SLICE("HTTP 429: your account is over its limit");
+    answer->retry_after_ms = 10 * MINUTE_MS;
+    answer->slow_all = true;
+    return 1;
+}
+
+/* What a tenant was asked to wait it waits, whoever runs: it is no job's wait, and a job that comes after a start waits, too. */
+static void what_a_tenant_was_asked_outlives_the_process(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 4; row++) {
+        int64_t asked = 0;
+        struct stage stage = { .destination = asks_one, .context = &asked };
+        enum how how = row % 2 ? CRASH : RESTART;
+        stage_begin(&stage, TO("concurrency: 1, breaker: { enabled: false }"), began);
+        add_many(&stage, "over", row < 2 ? 2 : 1); /* with one that waits for that time alone, or none */
+        add_many(&stage, "served", 40);
+        stage_run_for(&stage, 10 * 1000);
+        check(asked == 1, "row %d: sent %d times before", row, (int)asked);
+        go_down(&stage, how);
+        add_many(&stage, "over", 1);
+        stage_run_for(&stage, 9 * MINUTE_MS);
+        check(asked == 1, "row %d: sent %d times after", row, (int)asked);
+        check(stage_counts(&stage, "d").completed == 40, "row %d: the others were not served", row);
+        stage_run_for(&stage, 2 * MINUTE_MS);
+        check(asked > 1, "row %d: never sent again", row);
+        stage_end(&stage);
+    }
+}
+
 struct sent_at {
     instant at[512];
     int64_t peak; /* most at once */
@@ -361,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_refused_lease_is_no_note),
         cmocka_unit_test(reloads_are_no_amnesty),
         cmocka_unit_test(nor_for_redrives),
+        cmocka_unit_test(what_a_tenant_was_asked_outlives_the_process),
         cmocka_unit_test(mail_goes_at_once_up_to_its_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

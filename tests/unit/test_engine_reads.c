@@ -3,6 +3,7 @@
  * nobody else.
  */
 #include "core/decision/job.h"
+#include "engine/orders.h"
 #include "support/check.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
@@ -30,6 +31,7 @@ struct scene {
     } sent[SENDS_MAX];
     size_t count;
     enum outcome outcome; /* of those to "d" */
+    int64_t lasts_ms;     /* each send; 0: 50 */
 };
 
 static int64_t reading(struct stage *stage, enum status *fails)
@@ -50,7 +52,7 @@ static int64_t answers(struct stage *stage, const struct send *send, struct answ
     answer->outcome = plain || scene->outcome == OUTCOME_NONE ? OUTCOME_DELIVERED : scene->outcome;
     answer->text = SLICE("HTTP 503: gone");
     answer->code = answer->outcome == OUTCOME_DELIVERED ? SLICE("http:200") : SLICE("http:503");
-    return 50;
+    return scene->lasts_ms > 0 ? scene->lasts_ms : 50;
 }
 
 static void add(struct stage *stage, const char *destination, const char *tenant, enum priority priority, const char *id)
@@ -202,6 +204,85 @@ static void a_late_answer_is_of_before(void **state)
     stage_end(&stage);
 }
 
+#define ONE_SLOT(aging) \
+    "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, timeout: 20s, " \
+    "concurrency: { max: 1, adaptive: false }, fairness: { batch: 10 }, priority: { aging: " aging ", scope: destination } } }\n"
+
+/* Urgent work that comes while the store is asked about the tenant's earlier work is asked for before its turn has come. */
+static void what_comes_meanwhile_is_asked_for(void **state)
+{
+    static struct scene scene;
+    struct stage stage = { .destination = answers, .context = &scene, .reading = reading };
+    (void)state;
+    scene = (struct scene){ .takes_ms = 100, .lasts_ms = SECOND_MS };
+    stage_begin(&stage, ONE_SLOT("1h"), began);
+    add(&stage, "d", "few", PRIORITY_NORMAL, "early");
+    for (int i = 0; i < 8; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "d%d", i);
+        add(&stage, "d", "many", PRIORITY_NORMAL, id);
+    }
+    stage_run_for(&stage, 3500);
+    size_t before = scene.count; /* in the middle of the batch of those */
+    add(&stage, "d", "few", PRIORITY_NORMAL, "plain");
+    stage_run_for(&stage, 50);
+    add(&stage, "d", "few", PRIORITY_CRITICAL, "urgent");
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 11);
+    assert_string_equal(scene.sent[before].id, "urgent");
+    stage_end(&stage);
+}
+
+/* More comes to a tenant all the time, before the store can say what it has: nobody waits for as long as that goes on. */
+static void who_always_gets_more_holds_up_nobody(void **state)
+{
+    static struct scene scene;
+    struct stage stage = { .destination = answers, .context = &scene, .reading = reading };
+    (void)state;
+    scene = (struct scene){ .takes_ms = 300 };
+    stage_begin(&stage, ONE_SLOT("1h"), began);
+    for (int i = 0; i < 300; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "d%d", i);
+        add(&stage, "d", i % 30 == 29 ? "few" : "many", PRIORITY_NORMAL, id);
+        stage_run_for(&stage, 100);
+    }
+    check(scene.count >= 60, "%zu were sent", scene.count);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 300);
+    stage_end(&stage);
+}
+
+/* How urgent work has become while it waited goes by the aging that is configured now. */
+static void a_reload_ages_anew(void **state)
+{
+    static struct scene scene;
+    struct stage stage = { .destination = answers, .context = &scene };
+    struct error error;
+    (void)state;
+    scene = (struct scene){ .lasts_ms = 10 * SECOND_MS };
+    stage_begin(&stage, ONE_SLOT("4h"), began);
+    add(&stage, "d", "first", PRIORITY_NORMAL, "now");
+    add(&stage, "d", "second", PRIORITY_NORMAL, "then");
+    stage_settle(&stage);
+    assert_int_equal(scene.count, 1);
+    stage_apply(&stage, &(struct store_op){
+        .kind = OP_INSERT,
+        .insert = { .destination = SLICE("d"), .tenant = SLICE("old"), .id = SLICE("aged"), .priority = PRIORITY_NORMAL,
+                    .rank = rank_of(PRIORITY_NORMAL, stage.now - 10 * MINUTE_MS, HOUR_MS), .run_at = stage.now,
+                    .deadline = INSTANT_NONE, .payload = SLICE("x") },
+    });
+    add(&stage, "d", "new", PRIORITY_HIGH, "high");
+    stage_run_for(&stage, SECOND_MS);
+    struct config *config = config_from(SLICE(ONE_SLOT("1h")), "aging.yaml");
+    assert_int_equal(engine_reload(stage.engine, config, &error), STATUS_OK);
+    config_unref(config);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, 4);
+    assert_string_equal(scene.sent[1].id, "high");
+    stage_end(&stage);
+}
+
 /* The destination goes, comes back, or the engine stops while the answer is on its way. */
 static void an_answer_may_come_too_late(void **state)
 {
@@ -260,6 +341,9 @@ int main(void)
         cmocka_unit_test(nobody_else_waits),
         cmocka_unit_test(the_urgent_are_waited_for),
         cmocka_unit_test(a_late_answer_is_of_before),
+        cmocka_unit_test(what_comes_meanwhile_is_asked_for),
+        cmocka_unit_test(who_always_gets_more_holds_up_nobody),
+        cmocka_unit_test(a_reload_ages_anew),
         cmocka_unit_test(an_answer_may_come_too_late),
         cmocka_unit_test(what_is_redriven_goes_once),
     };

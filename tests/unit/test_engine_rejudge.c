@@ -1,6 +1,8 @@
 /*
  * What changes while a claim is on its way to the store counts when its job is to be sent, through the real engine.
  */
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/configs.h"
 #include "support/stage.h"
 

@@ -2,6 +2,7 @@
  * Who goes first on the way back from an outage, through the real engine.
  */
 #include "core/decision/job.h"
+#include "engine/orders.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 

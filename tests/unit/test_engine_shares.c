@@ -3,6 +3,9 @@
  */
 #include "base/log.h"
 #include "base/units.h"
+#include "engine/orders.h"
+#include "engine/pull.h"
+#include "engine/status.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 

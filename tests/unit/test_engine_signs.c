@@ -6,6 +6,8 @@
 #include "support/stage.h"
 
 #include "base/log.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "support/engine_fixture.h"
 
 #include "base/log.h"
+#include "engine/orders.h"
 
 #include <stdio.h>
 

@@ -2,6 +2,8 @@
  * Incidents through the real engine: what is written of a contingency, when, and under which name.
  */
 #include "engine/incidents/incidents.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/check.h"
 #include "support/configs.h"
 #include "support/stage.h"

@@ -12,6 +12,7 @@ static void every_cell_of_the_table(void **state)
         { STATE_WAITING, EVENT_CLAIM, STATE_RUNNING },     { STATE_WAITING, EVENT_CANCEL, STATE_CANCELLED },
         { STATE_WAITING, EVENT_EXPIRE, STATE_DEAD },       { STATE_WAITING, EVENT_REDRIVE, STATE_PENDING },
         { STATE_DEAD, EVENT_REDRIVE, STATE_PENDING },      { STATE_COMPLETED, EVENT_RESEND, STATE_PENDING },
+        { STATE_PENDING, EVENT_UNDO, STATE_DEAD },         { STATE_WAITING, EVENT_UNDO, STATE_DEAD },
     };
     for (int from = STATE_NONE + 1; from < STATE_COUNT; from++)
         for (int event = 0; event < EVENT_COUNT; event++) {

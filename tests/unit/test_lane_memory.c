@@ -195,8 +195,8 @@ static void an_answer_finds_its_tenant(void **state)
     assert_string_equal(engine_destination(stage.engine, SLICE("d")).mode, "normal");
     assert_int_equal(engine_destination(stage.engine, SLICE("d")).tenants_paused, 2);
     const struct measures *measures = &dest_find(stage.engine, SLICE("d"))->measures;
-    assert_int_equal(measures->tenant_count, 2); /* each by its name, */
-    assert_int_equal(measures->other_tenants.processed, 0); /* not as one of the others */
+    assert_int_equal(measures->tenants.count, 2); /* each by its name, */
+    assert_int_equal(measures->tenants.other.processed, 0); /* not as one of the others */
     stage_end(&stage);
 }
 

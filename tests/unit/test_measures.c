@@ -2,6 +2,8 @@
  * What the engine counts of its destinations: bounds of what is told singly, times, and the line a minute.
  */
 #include "engine/measures.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 #include "support/check.h"
 #include "support/said.h"
 #include "support/stage.h"
@@ -62,9 +64,9 @@ static void add_coded(struct stage *stage, const char *code)
 
 static int64_t failed_with(const struct measures *measures, const char *code)
 {
-    for (size_t i = 0; i < measures->code_count; i++)
-        if (strcmp(measures->codes[i].code, code) == 0)
-            return measures->codes[i].failed;
+    for (size_t i = 0; i < measures->codes.count; i++)
+        if (strcmp(measures->codes.items[i].code, code) == 0)
+            return measures->codes.items[i].failed;
     return 0;
 }
 
@@ -88,13 +90,13 @@ static void codes_are_bounded(void **state)
     add_coded(&stage, "\xff");
     stage_run_for(&stage, SECOND_MS);
     struct measures measures = look(&stage, &memory).measures;
-    assert_int_equal(measures.code_count, MEASURED_CODES_MAX);
+    assert_int_equal(measures.codes.count, MEASURED_CODES_MAX);
     assert_int_equal(failed_with(&measures, "real:1"), 40);
     assert_int_equal(failed_with(&measures, "made:0"), 1);
-    assert_int_equal(measures.other_codes.failed, 40 - (MEASURED_CODES_MAX - 1) + 3);
-    assert_int_equal(measures.other_codes.dead, measures.other_codes.failed);
-    for (size_t i = 0; i < measures.code_count; i++)
-        assert_int_equal(measures.codes[i].dead, measures.codes[i].failed);
+    assert_int_equal(measures.codes.other.failed, 40 - (MEASURED_CODES_MAX - 1) + 3);
+    assert_int_equal(measures.codes.other.dead, measures.codes.other.failed);
+    for (size_t i = 0; i < measures.codes.count; i++)
+        assert_int_equal(measures.codes.items[i].dead, measures.codes.items[i].failed);
     stage_run_for(&stage, HOUR_MS - MINUTE_MS);
     add_coded(&stage, "real:1");
     stage_run_for(&stage, 2 * MINUTE_MS);
@@ -103,7 +105,7 @@ static void codes_are_bounded(void **state)
     measures = look(&stage, &memory).measures;
     assert_int_equal(failed_with(&measures, "late:1"), 1);
     assert_int_equal(failed_with(&measures, "real:1"), 41); /* it was in use */
-    assert_int_equal(measures.code_count, MEASURED_CODES_MAX);
+    assert_int_equal(measures.codes.count, MEASURED_CODES_MAX);
     end(&stage, &memory);
 }
 
@@ -130,7 +132,7 @@ static void attempts_are_bounded(void **state)
 
 static const struct measured_tenant *tenant_of(const struct destination_measures *measured, const char *name)
 {
-    for (size_t i = 0; i < measured->measures.tenant_count; i++)
+    for (size_t i = 0; i < measured->measures.tenants.count; i++)
         if (slice_equal(measured->tenants[i].tenant, slice_from(name)))
             return &measured->tenants[i];
     return NULL;
@@ -163,16 +165,16 @@ static void the_busiest_tenants_are_told(void **state)
     add_of(&stage, "late", 3);
     stage_run_for(&stage, SECOND_MS);
     struct destination_measures measured = look(&stage, &memory);
-    assert_int_equal(measured.measures.tenant_count, MEASURED_TENANTS_MAX);
+    assert_int_equal(measured.measures.tenants.count, MEASURED_TENANTS_MAX);
     assert_null(tenant_of(&measured, "late")); /* 3 is not twice 2 */
-    assert_int_equal(measured.measures.other_tenants.processed, 3);
+    assert_int_equal(measured.measures.tenants.other.processed, 3);
     add_of(&stage, "late", 4);
     stage_run_for(&stage, SECOND_MS);
     measured = look(&stage, &memory);
     assert_null(tenant_of(&measured, "small-0"));
     assert_non_null(tenant_of(&measured, "late"));
     assert_int_equal(tenant_of(&measured, "late")->processed, 3); /* from its fifth on; the others stay counted as such */
-    assert_int_equal(measured.measures.other_tenants.processed, 4);
+    assert_int_equal(measured.measures.tenants.other.processed, 4);
     add_of(&stage, "small-0", 1); /* what it was before counts as long as it is of late: 3 against 6 */
     stage_run_for(&stage, SECOND_MS);
     measured = look(&stage, &memory);
@@ -182,8 +184,8 @@ static void the_busiest_tenants_are_told(void **state)
     stage_run_for(&stage, SECOND_MS);
     measured = look(&stage, &memory);
     assert_non_null(tenant_of(&measured, "new"));
-    sum = measured.measures.other_tenants.processed;
-    for (size_t i = 0; i < measured.measures.tenant_count; i++)
+    sum = measured.measures.tenants.other.processed;
+    for (size_t i = 0; i < measured.measures.tenants.count; i++)
         sum += measured.tenants[i].processed;
     check(sum <= 2 + 19 * 6 + 7 + 1 + 1, "%lld", (long long)sum); /* those who lost their place took theirs along */
     end(&stage, &memory);
@@ -344,11 +346,11 @@ static void the_spread_is_measured(void **state)
         add_coded(&stage, "http:503");
     stage_run_for(&stage, MINUTE_MS);
     struct measures measures = look(&stage, &memory).measures;
-    assert_int_equal(histogram_total(&measures.spread), JOBS);
-    assert_int_equal(histogram_total(&measures.wait), JOBS);
+    assert_int_equal(histogram_total(&measures.times.spread), JOBS);
+    assert_int_equal(histogram_total(&measures.times.wait), JOBS);
     assert_int_equal(measures.capped, 0);
     for (size_t i = 0; i < 10; i++)
-        counts[i] = (size_t)measures.spread.counts[i];
+        counts[i] = (size_t)measures.times.spread.counts[i];
     check(chi_square_z(counts, 10) < 4, "%g", chi_square_z(counts, 10));
     end(&stage, &memory);
 }
@@ -367,8 +369,8 @@ static void time_in_the_queue_is_measured(void **state)
     assert_int_equal(engine_resume(stage.engine, SLICE("d"), &error), STATUS_OK);
     stage_run_for(&stage, 5 * MINUTE_MS);
     struct measures measures = look(&stage, &memory).measures;
-    assert_int_equal(histogram_total(&measures.queued), 1); /* its second attempt does not wait for the first time */
-    assert_in_range(measures.queued.sum, 10 * SECOND_MS, 11 * SECOND_MS);
+    assert_int_equal(histogram_total(&measures.times.queued), 1); /* its second attempt does not wait for the first time */
+    assert_in_range(measures.times.queued.sum, 10 * SECOND_MS, 11 * SECOND_MS);
     assert_int_equal(measures.attempts[1].answered, 1);
     end(&stage, &memory);
 }

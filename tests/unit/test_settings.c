@@ -237,6 +237,11 @@ static const struct {
     { "destinations: { notify.x: { url: 'https://a.example' } }\n",
       "f:1:17: names that begin with notify. are those of notify; choose another\n" },
     { "notify: [{ webhook: 'https://a.example' }]\n", "f:1:10: an item of notify needs a name\n" },
+    { "reports: [{ every: day }]\n", "f:1:11: an item of reports needs to: the name of an item of notify\n" },
+    { "reports: [{ to: ops, at: '24:00' }]\n", "f:1:26: at is \"24:00\"; it must be a time of day, as 07:00\n"
+      "f:1:10: reports: there is no item of notify called \"ops\"\n" },
+    { "notify: [{ name: a, webhook: 'https://a.example' }]\nreports: [{ to: b }]\n",
+      "f:2:10: reports: there is no item of notify called \"b\"\n" },
     { "notify: [{ name: a, webhook: 'https://a.example', onn: [x] }]\n",
       "f:1:51: unknown setting \"onn\" in notify; did you mean \"on\"?\n" },
     { D "notify: [{ name: a, email: a@b.example, through: x }]\n",

@@ -42,7 +42,7 @@ static int64_t expected(const struct model *tenants, const struct shares *shares
                         enum shares_side side, instant now)
 {
     int urgent = PRIORITY_COUNT;
-    int64_t sum = 0, used = 0, due = 0, idle = 0, slots = shares->sides[side].slots;
+    int64_t sum = 0, used = 0, due = 0, idle = 0, waiting = 0, slots = shares->sides[side].slots;
     for (int i = 0; i < TENANTS; i++)
         if (tenants[i].due && (int)tenants[i].class < urgent)
             urgent = (int)tenants[i].class;
@@ -55,13 +55,16 @@ static int64_t expected(const struct model *tenants, const struct shares *shares
         if (&tenants[i] == asking)
             continue;
         due += tenants[i].due && (int)tenants[i].class == urgent ? missing : 0;
-        idle += is_idle(&tenants[i], now) ? missing : 0;
+        int64_t ahead = side == SIDE_FIRST && !tenants[i].due ? tenants[i].held[SIDE_AHEAD] : 0;
+        int64_t waits = missing < ahead ? missing : ahead;
+        waiting += waits;
+        idle += is_idle(&tenants[i], now) ? missing - waits : 0;
     }
     int64_t own = part(slots, asking->share.weight, sum);
     if (sum > slots && slots * asking->share.weight > sum)
         own *= 2;
     int64_t below = above_zero(own - asking->held[side]);
-    int64_t extra = slots - used - due - (idle < slots / 2 ? idle : slots / 2);
+    int64_t extra = slots - used - due - waiting - (idle < slots / 2 ? idle : slots / 2);
     int64_t most = below > extra ? below : extra;
     return above_zero(most < slots - used ? most : slots - used);
 }
@@ -191,6 +194,33 @@ static void claims_ahead_are_held(void **state)
     assert_int_equal(shares_ask(&shares, SIDE_AHEAD, &other), 10);
 }
 
+/* Whose jobs are all claimed ahead is not one of those with nothing to do, for whom half of the slots are enough. */
+static void claims_ahead_find_their_slots(void **state)
+{
+    struct shares shares;
+    struct share one, large, away;
+    (void)state;
+    shares_init(&shares);
+    shares_set_slots(&shares, SIDE_FIRST, 10);
+    share_init(&one, 1);
+    share_init(&large, 7);
+    share_init(&away, 2);
+    shares_take(&shares, SIDE_AHEAD, &one, 5);
+    shares_take(&shares, SIDE_AHEAD, &large, 7);
+    shares_due(&shares, &away, PRIORITY_NORMAL);
+    shares_idle(&shares, &away, began);
+    assert_int_equal(shares_ask(&shares, SIDE_FIRST, &one), 1); /* seven are claimed for, two are for who is away */
+    shares_take(&shares, SIDE_FIRST, &one, 1);
+    assert_int_equal(shares_ask(&shares, SIDE_FIRST, &one), 0);
+    assert_int_equal(shares_ask(&shares, SIDE_FIRST, &large), 7);
+    for (int i = 0; i < 7; i++) {
+        shares_give_back(&shares, SIDE_AHEAD, &large, 1, began);
+        shares_take(&shares, SIDE_FIRST, &large, 1);
+        assert_int_equal(shares_ask(&shares, SIDE_FIRST, &one), 0); /* what is taken was kept for it */
+    }
+    assert_int_equal(shares_ask(&shares, SIDE_FIRST, &away), 2);
+}
+
 static void a_clock_put_back_keeps_nobody_active(void **state)
 {
     struct shares shares;
@@ -227,6 +257,7 @@ int main(void)
         cmocka_unit_test(it_is_as_the_rules_say),
         cmocka_unit_test(those_passed_over_come_back),
         cmocka_unit_test(claims_ahead_are_held),
+        cmocka_unit_test(claims_ahead_find_their_slots),
         cmocka_unit_test(a_clock_put_back_keeps_nobody_active),
         cmocka_unit_test(one_in_five_goes_by_turns),
     };

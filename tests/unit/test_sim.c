@@ -196,13 +196,13 @@ static void test_doubt(void **state)
     trial_begin(&trial, "in_doubt: resend, retry: { base: 1s, floor: 1s }");
     trial.settings.model.lost = 0.05;
     trial_run(&trial);
-    assert_true(trial.run.report.duplicates > 50); /* each answer that was lost means a second copy */
+    assert_true(trial.run.report.requests.duplicates > 50); /* each answer that was lost means a second copy */
     trial_end(&trial);
 
     trial_begin(&trial, "in_doubt: verify, verify: { url: \"https://d.example/{id}\", delivered: [200], absent: [404], after: 1s }");
     trial.settings.model.lost = 0.05;
     trial_run(&trial);
-    assert_true(trial.run.report.duplicates == 0);
+    assert_true(trial.run.report.requests.duplicates == 0);
     assert_int_equal(trial.run.result.ledger.ends[END_COMPLETED], 2000);
     trial_end(&trial);
 }
@@ -217,8 +217,8 @@ static void test_full_queue(void **state)
     trial.settings.model.spread = 0;
     trial_run(&trial);
     check_conserved("full", &trial);
-    assert_true(trial.run.report.refused > 500);
-    assert_true(trial.run.report.completed > 800);
+    assert_true(trial.run.report.jobs.refused > 500);
+    assert_true(trial.run.report.jobs.completed > 800);
     trial_end(&trial);
 }
 
@@ -235,7 +235,7 @@ static void test_held(void **state)
     assert_string_equal(holds[0].by, "dead_full");
     assert_true(holds[0].ms > 50 * MINUTE_MS);
     assert_null(holds[1].by);
-    assert_true(trial.run.report.open > 1000);
+    assert_true(trial.run.report.jobs.open > 1000);
     trial_end(&trial);
 }
 
@@ -291,7 +291,7 @@ static void test_presets_outlast_an_outage(void **state)
         for (const struct figure *figure = figures; figure->name; figure++)
             check(figure_judge(figure, &trial.run.report) != FIGURE_MISSED, "%s: %s %s is %f", rows[i].preset, figure->rule,
                   figure->label, figure_value(figure, &trial.run.report));
-        check(trial.run.report.open == 0, "%s: some did not end", rows[i].preset);
+        check(trial.run.report.jobs.open == 0, "%s: some did not end", rows[i].preset);
         bool held = false;
         for (const struct sim_hold *hold = trial.run.result.holds; hold->by; hold++)
             held = held || (strcmp(hold->by, rows[i].held_by) == 0 && hold->ms > 3 * (int64_t)HOUR_MS);
@@ -355,7 +355,7 @@ static void test_health_in_the_run(void **state)
         trial_run(&trial);
         check_conserved("health", &trial);
         requests[how] = trial.run.report.outage_requests;
-        exhausted[how] = trial.run.report.exhausted_jobs;
+        exhausted[how] = trial.run.report.jobs.exhausted;
         check(isnan(trial.run.report.health_checks) == (how == MODEL_HEALTH_NONE), "%d: checks", how);
         trial_end(&trial);
     }
@@ -433,9 +433,9 @@ static void test_figures_by_hand(void **state)
         { "exhausted", report->exhausted, 0.25 },
         { "longest wait", report->longest_wait, 1 },
         { "wait", report->wait_mean_ms, 600000 },
-        { "goodput", report->goodput, 1.0 / 3 },
-        { "jobs", report->jobs, 4 },
-        { "completed", report->completed, 2 },
+        { "goodput", report->requests.goodput, 1.0 / 3 },
+        { "jobs", report->jobs.all, 4 },
+        { "completed", report->jobs.completed, 2 },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         check(fabs(rows[i].seen - rows[i].expected) < 1e-9, "%s: %f", rows[i].name, rows[i].seen);

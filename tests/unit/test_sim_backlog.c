@@ -259,7 +259,7 @@ static void test_run(void **state)
     assert_int_equal(ledger->jobs[0].ended_ms, 640100);
     assert_int_equal(ledger->jobs[0].arrived_ms, -59000);
     assert_int_equal(ledger->jobs[2].first_ms, 840000); /* not before its time */
-    assert_true(run.report.backlog == 4 && run.report.jobs == 4);
+    assert_true(run.report.backlog == 4 && run.report.jobs.all == 4);
     assert_true(run.report.backlog_ended_ms >= 640100);
     sim_result_release(&run.result);
     backlog_release(&backlog);

@@ -21,9 +21,11 @@
 #define memory_text_put scarce_memory_text_put
 #define memory_undo scarce_memory_undo
 #define store_memory_join scarce_store_memory_join
+#define memory_chain_next scarce_memory_chain_next
 #define memory_clear scarce_memory_clear
 #define memory_commit scarce_memory_commit
 #define memory_event_add scarce_memory_event_add
+#define memory_event_erase scarce_memory_event_erase
 #define memory_event_find scarce_memory_event_find
 #define memory_event_first scarce_memory_event_first
 #define memory_event_previous scarce_memory_event_previous

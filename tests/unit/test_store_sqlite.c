@@ -347,6 +347,7 @@ static void test_file_shrinks(void **state)
     assert_true(busy.st_size >= full.st_size);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(f->store->ops->tend(f->store, start + 2000 + i * 1000, &err), STATUS_OK);
+        assert_true(f->store->tend_soon == (i == 0)); /* then nothing was written, and it goes on at once */
         insert(f, i % 2 ? "again" : "and again"); /* a little is written all the time */
     }
     assert_int_equal(stat(f->path, &quiet), 0);

@@ -1,5 +1,6 @@
 /* Looking at a SQLite store from outside, while it is open and after. */
 #include "store/sqlite/sqlite.h"
+#include "support/check.h"
 #include "support/store_look.h"
 #include "support/store_fixture.h"
 
@@ -270,16 +271,17 @@ static int64_t live(struct store_fixture *f, int life)
 }
 
 /* Whatever was done with a job, a change on disk of what would be sent is seen by the claim, and by no other one. */
+static const struct { const char *sql; bool damages; } changes[] = {
+    { "UPDATE payload SET body = x'7b7d20'", true },
+    { "UPDATE payload SET body = ''", true },
+    { "UPDATE payload SET headers = '{\"X\":\"y\"}'", true },
+    { "UPDATE payload SET content_type = 'text/html'", true },
+    { "UPDATE payload SET metadata = '{}'", false }, /* which is not sent */
+    { "UPDATE job SET digest = randomblob(length(digest))", true },
+};
+
 static void test_a_changed_payload_shows(void **state)
 {
-    static const struct { const char *sql; bool damages; } changes[] = {
-        { "UPDATE payload SET body = x'7b7d20'", true },
-        { "UPDATE payload SET body = ''", true },
-        { "UPDATE payload SET headers = '{\"X\":\"y\"}'", true },
-        { "UPDATE payload SET content_type = 'text/html'", true },
-        { "UPDATE payload SET metadata = '{}'", false }, /* which is not sent */
-        { "UPDATE job SET digest = randomblob(length(digest))", true },
-    };
     struct store_fixture *f = *state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         for (int life = 0; life < LIVES; life++) {
@@ -293,6 +295,28 @@ static void test_a_changed_payload_shows(void **state)
             struct store_op purge = job_op(OP_PURGE, "t", "a");
             assert_run(f, &purge, STATUS_OK);
         }
+}
+
+/* The same of one whose id the store has made, which has another form of digest; a correction mends it. */
+static void test_a_changed_payload_of_a_made_id_shows(void **state)
+{
+    struct store_fixture *f = *state;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char id[JOB_ID_MADE_BYTES + 1];
+        struct store_op made = insert_op(f, "d", "t", "");
+        assert_run(f, &made, STATUS_OK);
+        snprintf(id, sizeof id, "%.*s", SLICE_ARG(made.insert.ret_id));
+        tamper(files_of(f).store, changes[i].sql);
+        struct job job = take_and_settle(f, made.insert.ret_lane, EVENT_GIVE_UP);
+        check(job.damaged == changes[i].damages, "%s: %d", changes[i].sql, job.damaged);
+        struct store_op redrive = job_op(OP_REDRIVE, "t", id);
+        redrive.job.payload_given = true;
+        redrive.job.payload = SLICE("corrected");
+        assert_run(f, &redrive, STATUS_OK);
+        assert_false(take_and_settle(f, made.insert.ret_lane, EVENT_GIVE_UP).damaged);
+        struct store_op purge = job_op(OP_PURGE, "t", id);
+        assert_run(f, &purge, STATUS_OK);
+    }
 }
 
 /* A question is asked although the payload is not what it was: the job may have arrived. */
@@ -358,6 +382,59 @@ static void test_what_is_no_store(void **state)
     assert_int_equal(look_facts(files.copy, &facts, &err), STATUS_CORRUPT);
 }
 
+/* What the database takes, whether it is in the file already or still in the log. */
+static int64_t bytes_of(const char *path)
+{
+    sqlite3 *db;
+    sqlite3_stmt *query;
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", -1, &query, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(query), SQLITE_ROW);
+    int64_t bytes = sqlite3_column_int64(query, 0);
+    sqlite3_finalize(query);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return bytes;
+}
+
+/* Tries it three times. */
+static void let_die(struct store_fixture *f, int64_t lane, const char *error)
+{
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        struct job job = take(f, lane);
+        struct store_op op = settle_op(&job, attempt < 3 ? EVENT_RETRY : EVENT_GIVE_UP);
+        op.settle.error = slice_from(error);
+        op.settle.failed_at = f->now;
+        assert_run(f, &op, STATUS_OK);
+        assert_int_equal(promote(f).ret_expired, 0);
+    }
+}
+
+/* S2-117: the document's own letter, an e-mail of a kilobyte whose three attempts failed, with all that is known of it. */
+static void test_a_dead_letter_takes_three_kilobytes(void **state)
+{
+    enum { LETTERS = 300, BYTES_MAX = 3 * 1024, PAYLOAD_BYTES = 1000 };
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    static char payload[PAYLOAD_BYTES];
+    char id[32];
+    memset(payload, 'x', sizeof payload);
+    int64_t before = bytes_of(files.store);
+    for (int i = 0; i < LETTERS; i++) {
+        snprintf(id, sizeof id, "mail-2025-01-%06d", i);
+        struct store_op op = insert_op(f, "email:send", "company-0001", id);
+        op.insert.payload = (struct slice){ payload, sizeof payload };
+        op.insert.metadata = SLICE("{\"from\":\"billing@example.org\",\"to\":\"customer@example.org\"}");
+        op.insert.correlation_id = SLICE("3b0c6b52-6a1f-4c52-9f0e-0f5a1f3d9f11");
+        assert_run(f, &op, STATUS_OK);
+        let_die(f, op.insert.ret_lane, "450 4.2.1 The user you are trying to contact is receiving mail too quickly");
+        fixture_forget(f);
+    }
+    int64_t each = (bytes_of(files.store) - before) / LETTERS;
+    print_message("# a dead letter takes %lld bytes\n", (long long)each);
+    assert_in_range(each, PAYLOAD_BYTES, BYTES_MAX);
+}
+
 int main(void)
 {
     static struct store_under_test sqlite;
@@ -373,6 +450,8 @@ int main(void)
         TEST(test_tampering_after_a_trim_shows), TEST(test_stores_of_other_versions),
         TEST(test_tampering_shows),         TEST(test_backup),      TEST(test_what_is_no_store),
         TEST(test_a_changed_payload_shows), TEST(test_a_question_needs_no_payload), TEST(test_digests_of_older_versions),
+        TEST(test_a_dead_letter_takes_three_kilobytes),
+        TEST(test_a_changed_payload_of_a_made_id_shows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,15 @@ static void check_order(struct field *field, const char *expected, const char *n
 }
 
 /* S2-062..S2-064, S2-067, S2-068, C-44 */
+/* All whose time has come; how many. */
+static size_t unpark_due(struct turns *turns, instant now)
+{
+    size_t count = 0;
+    while (turns_unpark_due(turns, now))
+        count++;
+    return count;
+}
+
 static void priority_falls_with_the_rounds(void **state)
 {
     (void)state;
@@ -409,7 +418,7 @@ static void a_hundred_thousand_lanes(void **state)
     check(waited < 3, "%d dispatches before it", waited);
     for (size_t i = 0; i < MANY; i += 2)
         turns_park(&field.turns, &field.lanes[i].turn, start + (instant)i);
-    assert_int_equal(turns_unpark_due(&field.turns, start + MANY), MANY / 2);
+    assert_int_equal(unpark_due(&field.turns, start + MANY), MANY / 2);
     scarce_left = -1;
     field_end(&field);
 }
@@ -431,14 +440,14 @@ static void a_parked_lane_keeps_its_place(void **state)
     assert_int_equal(turns_count(&field.turns), 4);
     assert_int_equal(turns_next_due(&field.turns), start + 40);
     check_order(&field, "CCC", "the others go on");
-    assert_int_equal(turns_unpark_due(&field.turns, start + 39), 0);
-    assert_int_equal(turns_unpark_due(&field.turns, start + 50), 2);
+    assert_int_equal(unpark_due(&field.turns, start + 39), 0);
+    assert_int_equal(unpark_due(&field.turns, start + 50), 2);
     check_order(&field, "AAABBBDDDCCCAAA", "as if nothing had been");
     check_order(&field, "BB", "half a turn");
     turns_park(&field.turns, &field.lanes[1].turn, start + 60);
     turns_park(&field.turns, &field.lanes[1].turn, start + 90); /* longer */
     check_order(&field, "DDDCCCAAADDD", "without B");
-    assert_int_equal(turns_unpark_due(&field.turns, start + 60), 0);
+    assert_int_equal(unpark_due(&field.turns, start + 60), 0);
     assert_int_equal(turn_figures(&field.turns, &field.lanes[1].turn).rounds_without, 0);
     check_order(&field, "CCCAAADDD", "still without");
     assert_int_equal(turn_figures(&field.turns, &field.lanes[1].turn).rounds_without, 1);
@@ -459,7 +468,7 @@ static void all_parked_is_nobody(void **state)
     turns_park(&field.turns, &field.lanes[1].turn, start + 10);
     assert_int_equal(dispatch(&field), -1);
     turns_remove(&field.turns, &field.lanes[0].turn); /* cancelled while it waits */
-    assert_int_equal(turns_unpark_due(&field.turns, start + 10), 1);
+    assert_int_equal(unpark_due(&field.turns, start + 10), 1);
     assert_int_equal(dispatch(&field), 1);
     assert_int_equal(turns_count(&field.turns), 0);
     field_end(&field);
@@ -519,7 +528,7 @@ static void those_aside_wait_for_the_others(void **state)
     check_order(&field, "DDD", "nobody else is there");
     assert_int_equal(turns_front_round(&field.turns), 2);
     check_order(&field, "DDD", "and the next round too");
-    turns_unpark_due(&field.turns, INSTANT_MAX);
+    unpark_due(&field.turns, INSTANT_MAX);
     turns_bring_back(&field.turns, 1);
     check_order(&field, "DDD", "time does not bring them back");
     turns_bring_back(&field.turns, 2);
@@ -604,7 +613,7 @@ static void without_turns_who_came_first_is_first(void **state)
     give(&field, 2, 2);
     turns_park(&field.turns, &field.lanes[0].turn, start + 1);
     check_order(&field, "C", "A may not for now");
-    turns_unpark_due(&field.turns, start + 1);
+    unpark_due(&field.turns, start + 1);
     check_order(&field, "AAAC", "A was there before");
     field_end(&field);
 }

@@ -293,7 +293,8 @@ static void history_run(struct history *history, struct turns_settings settings,
     }
     for (int step = 0; step < 6000; step++) {
         history->now += (int64_t)random_below(&history->random, 3);
-        turns_unpark_due(&history->turns, history->now);
+        while (turns_unpark_due(&history->turns, history->now))
+            ;
         model_return(&history->model, history->now);
         if (random_below(&history->random, pace.busy) == 0)
             history_change(history, (int)random_below(&history->random, LANES));

@@ -2,6 +2,7 @@
  * Why a job is where it is, in words: what holds it when several things do, and what is said of it.
  */
 #include "api/jobs/why.h"
+#include "engine/status.h"
 #include "support/check.h"
 
 #include <stdio.h>

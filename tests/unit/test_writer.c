@@ -718,6 +718,14 @@ static void each_change_gives_its_notice(void **state)
         { "stale settlement", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_RETRY, 800), .status = STATUS_CONFLICT }, false, 0, 0 },
         { "redrive", { .kind = OP_REDRIVE, .job = { .ret_lane = 3 } }, true, 1, INSTANT_NONE },
         { "cancel", { .kind = OP_CANCEL, .job = { .ret_lane = 3 } }, false, 0, 0 },
+        { "insert behind another of its key",
+          { .kind = OP_INSERT, .insert = { .destination = SLICE("d"), .run_at = NOW, .deadline = 700, .ret_lane = 3, .ret_behind = true } },
+          true, 0, 700 },
+        { "delivery that lets another go", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_DELIVER, 800), .ret_released = { .ready = true } },
+          true, 1, INSTANT_NONE },
+        { "cancel that lets one go later", { .kind = OP_CANCEL, .job = { .ret_lane = 3 }, .ret_released = { .at = 900 } }, true, 0, 900 },
+        { "redrive behind another", { .kind = OP_REDRIVE, .job = { .ret_lane = 3, .ret_behind = true, .ret_was_dead = true } }, true, 0,
+          INSTANT_NONE },
         { "claim", { .kind = OP_CLAIM, .claim = { .lane = 3 } }, false, 0, 0 },
         { "note", { .kind = OP_NOTE }, false, 0, 0 },
     };
@@ -730,7 +738,8 @@ static void each_change_gives_its_notice(void **state)
             check(notice->count == 1 && notice->lanes[0].lane == 3, "%s: wrong lane", cases[i].name);
             check(notice->lanes[0].ready == cases[i].ready, "%s: %lld ready", cases[i].name, (long long)notice->lanes[0].ready);
             bool died = strcmp(cases[i].name, "death") == 0 || strcmp(cases[i].name, "expiry") == 0;
-            bool back = strcmp(cases[i].name, "purge") == 0 || strcmp(cases[i].name, "redrive of a dead one") == 0;
+            bool back = strcmp(cases[i].name, "purge") == 0 || strcmp(cases[i].name, "redrive of a dead one") == 0 ||
+                        strcmp(cases[i].name, "redrive behind another") == 0;
             check(notice->lanes[0].dead == died - back, "%s: %lld dead", cases[i].name, (long long)notice->lanes[0].dead);
             check(notice->lanes[0].next_at == cases[i].next_at, "%s: next %lld", cases[i].name,
                   (long long)notice->lanes[0].next_at);

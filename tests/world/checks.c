@@ -75,7 +75,7 @@ static void check_dead_letter(struct world *world, const struct event *event)
 
 static int64_t lane_of(const struct world *world, const struct shadow *shadow)
 {
-    for (int lane = 1; lane <= LANES_MAX; lane++)
+    for (int lane = 1; lane <= world->lane_top; lane++)
         if (world->lanes[lane].dest == shadow->dest && world->lanes[lane].tenant == shadow->tenant)
             return lane;
     return 0;
@@ -165,6 +165,17 @@ static void read_events(struct world *world)
 
 /* ---- 1, 3, 4: what was applied ---- */
 
+/* A lane went with its last job; the tenant's next job made it anew, with another number. */
+static void forget_number(struct world *world, int64_t lane, const struct shadow *shadow)
+{
+    int64_t old = lane_of(world, shadow);
+    if (old == 0 || old == lane)
+        return;
+    world->lanes[lane].running = world->lanes[old].running;
+    world->lanes[old].running = world->lanes[old].unsent = 0;
+    world->lanes[old].dest = -1;
+}
+
 static void check_inserted(struct world *world, const struct op_insert *insert)
 {
     struct shadow *shadow = world_job(world, insert->id);
@@ -175,8 +186,12 @@ static void check_inserted(struct world *world, const struct op_insert *insert)
     assert_true(insert->ret_seq > 0 && insert->ret_seq < (int64_t)COUNT_OF(world->job_of_seq) && insert->ret_lane <= LANES_MAX);
     shadow->seq = insert->ret_seq;
     world->job_of_seq[insert->ret_seq] = (int)(shadow - world->jobs);
-    if (world->lanes[insert->ret_lane].dest < 0)
+    if (world->lanes[insert->ret_lane].dest < 0) {
         world->ordered_mono = world->mono;
+        forget_number(world, insert->ret_lane, shadow);
+    }
+    if (insert->ret_lane > world->lane_top)
+        world->lane_top = (int)insert->ret_lane;
     world->lanes[insert->ret_lane].dest = shadow->dest;
     world->lanes[insert->ret_lane].tenant = shadow->tenant;
 }
@@ -303,7 +318,7 @@ static void check_redriven(struct world *world, const struct op_job *redrive)
     struct shadow *shadow = world_job(world, redrive->id);
     int64_t times = 0, after = INT64_MAX;
     for (int i = 0; i < CONFIGS; i++) { /* the request may be of the configuration before */
-        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[shadow->dest]));
+        const struct destination_config *config = world->rules[i][shadow->dest].config;
         bool past = world->mono - world->changed_mono <= 4 * world->store_lag_ms;
         if (!config || config->dead.redrive_after_ms == 0 || (i != world->config && !past))
             continue;
@@ -361,24 +376,28 @@ static void look_for_unknown(struct world *world, int64_t lane)
                  view->tenant, dest_names[view->dest], world->mono - since);
 }
 
-/* How many dead letters a tenant may have: half of all, unless it is alone or somebody has set it. 0: any number. */
-static int64_t tenant_dead_max(const struct world *world, int dest)
+/* A start finds those that have jobs: which of the others it has met since is the engine's word. */
+int64_t dest_tenants(const struct world *world, int dest)
 {
-    const struct destination_config *config = world_dest(world, dest);
     const struct dest *known = world->engine ? dest_find(world->engine, slice_from(dest_names[dest])) : NULL;
     int64_t ever = 0, now = 0;
-    if (!config || config->dead.max_per_tenant > 0)
-        return config ? config->dead.max_per_tenant : 0;
-    for (int lane = 1; lane <= LANES_MAX; lane++) {
+    for (int lane = 1; lane <= world->lane_top; lane++) {
         const struct lane_view *view = &world->lanes[lane];
         bool is_tenant = view->dest == dest && view->tenant != TENANT_NOTIFY;
         ever += is_tenant;
         now += is_tenant && (view->ready > 0 || view->dead > 0);
     }
-    /* A start finds those that have jobs: which of the others it has met since is the engine's word. */
     int64_t tenants = known ? known->queue.tenants : ever;
-    tenants = tenants < now ? now : tenants > ever ? ever : tenants;
-    return tenants > 1 && config->dead.max > 1 ? config->dead.max / 2 : config->dead.max;
+    return tenants < now ? now : tenants > ever ? ever : tenants;
+}
+
+/* How many dead letters a tenant may have: half of all, unless it is alone or somebody has set it. 0: any number. */
+static int64_t tenant_dead_max(const struct world *world, int dest)
+{
+    const struct destination_config *config = world_dest(world, dest);
+    if (!config || config->dead.max_per_tenant > 0)
+        return config ? config->dead.max_per_tenant : 0;
+    return config->dead.max > 1 && dest_tenants(world, dest) > 1 ? config->dead.max / 2 : config->dead.max;
 }
 
 static bool has_its_dead(const struct world *world, const struct lane_view *view)
@@ -396,7 +415,7 @@ bool tenant_dead_full(const struct world *world, int lane)
 
 bool dest_has_full_tenant(const struct world *world, int dest)
 {
-    for (int lane = 1; lane <= LANES_MAX; lane++)
+    for (int lane = 1; lane <= world->lane_top; lane++)
         if (world->lanes[lane].dest == dest && has_its_dead(world, &world->lanes[lane]))
             return true;
     return false;
@@ -419,13 +438,15 @@ static void look_at_lanes(struct world *world)
     assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
     assert_true(count <= LANES_MAX);
     int64_t dead[DESTS] = { 0 };
+    for (int lane = 1; lane <= world->lane_top; lane++)
+        world->lanes[lane].dead = 0; /* a lane that has nothing left is not there any more */
     for (size_t i = 0; i < count; i++) {
         turns_ready(world, lanes[i].id, lanes[i].counts.ready);
         look_for_unknown(world, lanes[i].id);
         dead[dest_number(lanes[i].destination)] += lanes[i].counts.dead;
         world->lanes[lanes[i].id].dead = lanes[i].counts.dead;
     }
-    for (int lane = 1; lane <= LANES_MAX; lane++)
+    for (int lane = 1; lane <= world->lane_top; lane++)
         note_full(world, has_its_dead(world, &world->lanes[lane]), &world->lanes[lane].full_mono);
     for (int dest = 0; dest < DESTS; dest++) {
         const struct destination_config *config = world_dest(world, dest);

@@ -7,6 +7,7 @@
 
 #include "engine/alerts/alert_record.h"
 #include "engine/alerts/notify.h"
+#include "engine/status.h"
 
 #include <inttypes.h>
 #include <jansson.h>

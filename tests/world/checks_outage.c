@@ -6,6 +6,7 @@
 
 #include "core/outage/criterion.h"
 #include "core/outage/tally.h"
+#include "engine/loop.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -63,6 +64,12 @@ void check_failed_last(struct world *world, const struct op_claim *claim, const 
 
 /* ---- the breaker ---- */
 
+/* What is counted stays for as long as the clock takes to come back to where it was, and the window. */
+static instant clock_top(const struct world *world)
+{
+    return world_now(world) > world->clock_top ? world_now(world) : world->clock_top;
+}
+
 /* How an answer counts at the first address. */
 void outage_answered(struct world *world, const struct flight *flight, enum outcome outcome)
 {
@@ -73,6 +80,7 @@ void outage_answered(struct world *world, const struct flight *flight, enum outc
     if (flight->send->use_fallback || !flight->answer.attempted || outcome == OUTCOME_BLOCKED)
         return;
     shadow->answered_mono = world->mono;
+    shadow->answered_top = clock_top(world);
     shadow->answered_bad = slow || (question ? flight->answer.query == QUERY_UNCLEAR
                                              : criterion_of(outcome, flight->answer.code) != CRITERION_NONE);
 }
@@ -92,7 +100,8 @@ static void check_opened(struct world *world, int dest, const struct breaker_con
         if (shadow->dest != dest || shadow->answered_mono == 0)
             continue;
         bool counts = ago < sure_ms && shadow->claim_mono > closed_mono;
-        bool fails = shadow->answered_bad && ago <= most_ms;
+        /* A clock that is put back by more than the window has it counted anew. */
+        bool fails = shadow->answered_bad && clock_top(world) - shadow->answered_top <= most_ms && ago <= most_ms + config->window_ms;
         calls += counts;
         bad += fails;
         called[tenant] = called[tenant] || counts;
@@ -108,17 +117,43 @@ static void check_opened(struct world *world, int dest, const struct breaker_con
                  dest_names[dest], bad, calls, tenants_bad, tenants);
 }
 
+/* Workers had it meanwhile, whose words count as well, and are not known here. */
+static bool was_pulled(const struct world *world, int dest, int64_t since_mono)
+{
+    for (size_t i = world->period_count; i > 0 && i + PERIODS_KEPT > world->period_count; i--) {
+        const struct period *period = &world->periods[(i - 1) % PERIODS_KEPT];
+        const struct destination_config *config = world->rules[period->config][dest].config;
+        if (config && config->transport == TRANSPORT_PULL)
+            return true;
+        if (period->since_mono <= since_mono)
+            return false;
+    }
+    return false;
+}
+
+/* As the status has it, which costs more to ask for at every step. */
+static bool is_normal(const struct world *world, const struct dest *dest)
+{
+    if (block_holds(&dest->gate.block))
+        return strcmp(engine_destination(world->engine, slice_from(dest->name)).mode, "normal") == 0;
+    return !dest->gate.paused && dest->gate.contingency.saved.mode == MODE_NORMAL;
+}
+
 void check_breakers(struct world *world)
 {
     for (int dest = 0; dest < DESTS; dest++) {
         const struct destination_config *config = world_dest(world, dest);
-        struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
         struct dest_view *view = &world->dests[dest];
+        if (!config || !config->breaker.enabled) { /* what comes with the next configuration is counted from there on */
+            view->closed = false;
+            continue;
+        }
+        const struct dest *stands = dest_find(world->engine, slice_from(dest_names[dest]));
         /* On a way back nothing is counted, and the mode begins the count anew. */
-        bool closed = status.known && status.breaker && strcmp(status.breaker, "closed") == 0 && strcmp(status.mode, "normal") == 0;
-        bool opened = status.known && status.breaker && strcmp(status.breaker, "open") == 0;
+        bool closed = stands && stands->gate.breaker.saved.state == BREAKER_CLOSED && is_normal(world, stands);
+        bool opened = stands && stands->gate.breaker.saved.state == BREAKER_OPEN;
         bool known = view->closed_mono > world->changed_mono && view->closed_mono > world->clock_jumped_mono;
-        if (opened && view->closed && known && config && config->transport != TRANSPORT_PULL)
+        if (opened && view->closed && known && !was_pulled(world, dest, world->mono - config->breaker.window_ms - world->late_ms))
             check_opened(world, dest, &config->breaker, view->closed_mono);
         if (closed && (!view->closed || !known)) /* counted from here on */
             view->closed_mono = world->mono;

@@ -9,11 +9,16 @@
 #include "core/outage/block.h"
 #include "core/outage/criterion.h"
 #include "core/outage/outage.h"
+#include "engine/status.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-enum { ENGINE_OPS_MAX = 600 }; /* of its own batches, beside what is under way */
+enum {
+    ENGINE_OPS_MAX = 600, /* of its own batches, beside what is under way */
+    SLOTS_DRAWN_MAX = 30,
+    CLAIMED_AHEAD_MAX = 256, /* of a destination, where a job may be sent twice */
+};
 
 /* ---- how a destination stands ---- */
 
@@ -33,7 +38,7 @@ static int64_t stands_for(const struct world *world, instant since)
 
 static bool mode_is(const struct destination_status *status, const char *mode)
 {
-    return strcmp(status->mode, mode) == 0;
+    return status->known && strcmp(status->mode, mode) == 0;
 }
 
 /* By an operator. */
@@ -136,7 +141,7 @@ static void bucket_cap(struct bucket *bucket, struct rate rate, int64_t burst, i
  * A crash forgets less than a second's worth of a limit. A clock that is set forward brings the time nearer until which all is paid
  * for; one that is set back puts it off, by a burst at most. A reload changes nothing of it.
  */
-static void forget_rates(struct bucket *claimed, struct bucket *sent, enum change change, int64_t by_ms)
+static void forget_rates(struct bucket *claimed, struct bucket *sent, enum world_change change, int64_t by_ms)
 {
     int64_t less = change == CHANGE_START ? SECOND_MS : by_ms > 0 ? by_ms : 0;
     claimed->paid_mono -= (double)less;
@@ -152,7 +157,7 @@ static void cap_rates(struct world *world)
             continue;
         bucket_cap(&view->claimed, config->rate_total, total_burst(config), world->mono);
         bucket_cap(&view->sent, config->rate_total, total_burst(config), world->mono);
-        for (int lane = 1; lane <= LANES_MAX; lane++) {
+        for (int lane = 1; lane <= world->lane_top; lane++) {
             if (world->lanes[lane].dest != dest)
                 continue;
             bucket_cap(&world->lanes[lane].claimed, config->rate_per_tenant, tenant_burst(config), world->mono);
@@ -161,7 +166,7 @@ static void cap_rates(struct world *world)
     }
 }
 
-void check_forget(struct world *world, enum change change, int64_t by_ms)
+void check_forget(struct world *world, enum world_change change, int64_t by_ms)
 {
     bool restarted = change == CHANGE_START;
     for (int dest = 0; dest < DESTS; dest++) {
@@ -169,12 +174,15 @@ void check_forget(struct world *world, enum change change, int64_t by_ms)
         forget_rates(&view->claimed, &view->sent, change, by_ms);
         view->cycle_sends = 0;
         view->recovering_since = INSTANT_NONE;
-        view->mode_before = engine_destination(world->engine, slice_from(dest_names[dest])).mode_since;
+        struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+        view->mode_before = status.mode_since;
         view->probe_mono = -1;
         view->full_mono = -1;
         view->blocks[0].look_mono = view->blocks[1].look_mono = -1;
-        if (restarted)
+        if (restarted) {
             view->under_way[0] = view->under_way[1] = 0;
+            refused_forget(world, dest);
+        }
     }
     for (int lane = 0; lane <= LANES_MAX; lane++) {
         forget_rates(&world->lanes[lane].claimed, &world->lanes[lane].sent, change, by_ms);
@@ -363,37 +371,13 @@ static void check_block_look(struct world *world, const struct flight *flight, i
     int64_t since = *last_mono >= 0 ? allowed - *last_mono : stands_for(world, held_since) - (world->mono - allowed);
     int64_t begin = allowed - since - grace_ms(world); /* a claim may have been on its way then */
     bool changed = world->changed_mono >= begin || world->clock_jumped_mono >= begin || world->ordered_mono >= begin;
+    bool unknown = *last_mono < 0 && world->clock_jumped_mono > 0; /* it may be held since before the jump, by another clock */
     seen(world, FEATURE_BLOCK_LOOK);
-    if (since >= 0 && !changed && since < BLOCK_LOOK_MS) /* else the clock went back since */
+    if (since >= 0 && !changed && !unknown && since < BLOCK_LOOK_MS) /* else the clock went back since */
         violated(world, INVARIANT_ATTEMPTS, "%s refuses us, and a look follows another after %" PRId64 " ms",
                  dest_names[flight->shadow->dest], since);
-    *last_mono = allowed;
-}
-
-/* One job never holds the others: when all of them are held, several were refused with nothing good between. */
-static void check_blocked(struct world *world, int dest, const struct destination_status *status)
-{
-    const struct destination_config *config = world_dest(world, dest);
-    for (int second = 0; second < 2; second++) {
-        struct block_view *view = &world->dests[dest].blocks[second];
-        bool blocked = second ? status->second.held : is_blocked(status);
-        if (blocked && !view->blocked && config && config->transport != TRANSPORT_PULL && view->jobs < 2)
-            violated(world, INVARIANT_ATTEMPTS, "%s%s is held for %d refused job", dest_names[dest], second ? "'s second address" : "",
-                     view->jobs);
-        view->blocked = blocked;
-    }
-}
-
-/* That the daemon's own jobs are let in says nothing of an only tenant. */
-static void note_refused(struct block_view *view, int job, enum outcome outcome, int tenant)
-{
-    bool good = tenant != TENANT_NOTIFY && (outcome == OUTCOME_DELIVERED || outcome == OUTCOME_ACCEPTED);
-    if (good)
-        view->jobs = 0;
-    if (outcome != OUTCOME_BLOCKED)
-        return;
-    view->jobs += view->jobs == 0 || view->job != job;
-    view->job = job;
+    /* When the next one comes was reckoned as this one was claimed, by another clock. */
+    *last_mono = world->clock_jumped_mono > flight->shadow->decided_mono ? -1 : allowed;
 }
 
 /* Of an address that refuses us, while it does; a send to the other says nothing. */
@@ -406,6 +390,21 @@ static void check_block_of(struct world *world, const struct flight *flight, int
         check_block_look(world, flight, looked, since);
 }
 
+/* What refused an only tenant may let the next one in that has work: once its look comes at once. */
+static void check_address(struct world *world, const struct flight *flight, struct block_view *view, bool held, bool sent_there,
+                          instant since)
+{
+    bool other = held && sent_there && view->look_mono >= 0 && view->looker != flight->shadow->tenant;
+    view->hastened = held && view->hastened;
+    if (other && !view->hastened) {
+        view->hastened = true;
+        view->look_mono = -1;
+    }
+    check_block_of(world, flight, &view->look_mono, held, sent_there, since);
+    if (sent_there)
+        view->looker = flight->shadow->tenant;
+}
+
 /* What is paused, or goes elsewhere: without any grace. */
 static void check_holds(struct world *world, const struct flight *flight, const struct destination_status *status)
 {
@@ -416,8 +415,8 @@ static void check_holds(struct world *world, const struct flight *flight, const 
     struct block_view *blocks = world->dests[flight->shadow->dest].blocks;
     int64_t *tenant_looked = &world->lanes[flight->send->job->lane].block_look_mono;
     bool second = flight->send->use_fallback;
-    check_block_of(world, flight, &blocks[0].look_mono, is_blocked(status), !second, status->held_since);
-    check_block_of(world, flight, &blocks[1].look_mono, status->second.held, second, status->second.since);
+    check_address(world, flight, &blocks[0], is_blocked(status), !second, status->held_since);
+    check_address(world, flight, &blocks[1], status->second.held, second, status->second.since);
     check_block_of(world, flight, tenant_looked, hold.blocked, !second, hold.since);
     if (hold.held && !hold.blocked)
         violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and a job of it is sent", flight->shadow->tenant, name);
@@ -468,6 +467,19 @@ static void note_features(struct world *world, const struct flight *flight, cons
             seen(world, (enum feature)i);
 }
 
+/* A job that was answered is there until that is written, with the operation that does so. */
+static void check_under_way(struct world *world)
+{
+    int64_t most = ENGINE_OPS_MAX;
+    for (int dest = 0; dest < DESTS; dest++) {
+        const struct destination_config *config = world_dest(world, dest);
+        most += 2 * (config && config->concurrency > SLOTS_DRAWN_MAX ? config->concurrency : SLOTS_DRAWN_MAX);
+        most += config && config->policy.in_doubt == DOUBT_RESEND ? 2 * CLAIMED_AHEAD_MAX : 0;
+    }
+    if (engine_under_way(world->engine) > (size_t)most)
+        violated(world, INVARIANT_MEMORY, "%zu things are under way", engine_under_way(world->engine));
+}
+
 void check_send(struct world *world, struct flight *flight)
 {
     struct shadow *shadow = flight->shadow;
@@ -477,7 +489,7 @@ void check_send(struct world *world, struct flight *flight)
     if (flight->send->job->step == STEP_SEND && (shadow->refused_epoch == world->epoch || shadow->delivered_epoch == world->epoch))
         violated(world, INVARIANT_ATTEMPTS, "job %d is sent again after its %s", (int)(shadow - world->jobs),
                  shadow->refused_epoch == world->epoch ? "refusal" : "delivery");
-    check_blocked(world, shadow->dest, &status);
+    check_refused(world, shadow->dest);
     check_holds(world, flight, &status);
     check_limits(world, flight);
     turns_sent(world, shadow, flight->send->job->lane);
@@ -490,11 +502,7 @@ void check_send(struct world *world, struct flight *flight)
     if (first && mode_is(&status, "contingency"))
         check_look(world, flight);
     note_features(world, flight, &status);
-    int64_t most = ENGINE_OPS_MAX;
-    for (int dest = 0; dest < DESTS; dest++)
-        most += 2 * (status.concurrency > 30 ? status.concurrency : 30);
-    if (engine_under_way(world->engine) > (size_t)most)
-        violated(world, INVARIANT_MEMORY, "%zu things are under way", engine_under_way(world->engine));
+    check_under_way(world);
 }
 
 /* ---- 4: an answer ---- */
@@ -612,10 +620,9 @@ void check_answer(struct world *world, struct flight *flight)
         outcome = outcome_of(flight->send->destination, &flight->answer);
     bool first = !flight->send->use_fallback, attempted = flight->answer.attempted;
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
-    check_blocked(world, shadow->dest, &status); /* by what was answered before this */
+    check_refused(world, shadow->dest); /* by what was answered before this */
     note_limit(world, view, &status);
-    if (attempted && flight->send->job->step == STEP_SEND)
-        note_refused(&view->blocks[!first], (int)(shadow - world->jobs), outcome, shadow->tenant);
+    refused_answered(world, flight, outcome);
     view->under_way[!first]--;
     turns_ended(world, flight->send->job->lane);
     if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */

@@ -8,9 +8,10 @@
  *
  * What is claimed ahead of a free slot takes turns once more, on its way from the store to the destination.
  *
- * And who holds its share of the slots, as little as that may be, waits for its own jobs: it is not judged meanwhile. Nobody
- * takes more than its share, as much as that may be, when that leaves no slot for one that waits and holds none.
+ * And who holds its share of the slots, as little as that may be, waits for its own jobs: what goes meanwhile does not count,
+ * but it keeps its place, so that what went before counts on. Who may hold how many: checks_shares.c.
  */
+#include "engine/status.h"
 #include "world.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@
 
 enum { IDLE_GRACE_MS = 5 * SECOND_MS };
 
-static int64_t weight_of(const struct destination_config *config, int tenant)
+static int64_t weight_in(const struct destination_config *config, int tenant)
 {
     int64_t weight = 1;
     char name[8];
@@ -31,22 +32,38 @@ static int64_t weight_of(const struct destination_config *config, int tenant)
     return weight;
 }
 
-static int64_t share_of(const struct destination_config *config, int tenant)
+static void draw_rules(struct world *world, int number, int dest)
 {
-    return weight_of(config, tenant) * config->fairness.batch;
+    struct dest_rules *rules = &world->rules[number][dest];
+    rules->config = config_destination(world->configs[number], slice_from(dest_names[dest]));
+    for (int tenant = 0; tenant <= TENANTS_MAX && rules->config; tenant++) {
+        rules->weights[tenant] = weight_in(rules->config, tenant);
+        int64_t share = rules->weights[tenant] * rules->config->fairness.batch;
+        world->shares[dest][tenant] = share > world->shares[dest][tenant] ? share : world->shares[dest][tenant];
+    }
 }
 
-/* The smallest that its share of the slots can be: everybody is active, and nobody knows how many a worker asks for. */
+void turns_draw(struct world *world)
+{
+    for (int i = 0; i < CONFIGS; i++)
+        for (int dest = 0; dest < DESTS; dest++)
+            draw_rules(world, i, dest);
+}
+
+int64_t weight_of(const struct world *world, int dest, int tenant)
+{
+    return world->rules[world->config][dest].weights[tenant];
+}
+
+/* The smallest that its share of the slots can be: whoever may be active is, and nobody knows how many a worker asks for. */
 static int64_t slots_at_least(const struct world *world, const struct lane_view *lane)
 {
     const struct destination_config *config = world_dest(world, lane->dest);
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
-    int64_t sum = 0;
     if (!config || config->transport == TRANSPORT_PULL || config->cycle_every_ms > 0 || strcmp(status.mode, "normal") != 0)
         return 1;
-    for (int other = 1; other <= LANES_MAX; other++)
-        sum += world->lanes[other].dest == lane->dest ? weight_of(config, world->lanes[other].tenant) : 0;
-    int64_t share = status.limit.now * weight_of(config, lane->tenant) / (sum > 0 ? sum : 1);
+    int64_t weight = weight_of(world, lane->dest, lane->tenant), sum = shares_weight_may(world, lane->dest);
+    int64_t share = status.limit.now * weight / (sum > weight ? sum : weight);
     return share > 1 ? share : 1;
 }
 
@@ -55,50 +72,16 @@ static bool holds_its_share(const struct world *world, const struct lane_view *l
     return lane->running + lane->asked > 0 && lane->running + lane->asked >= slots_at_least(world, lane);
 }
 
-/* Where slots are all that matters: nothing goes to a second address, by cycles, or is claimed ahead. */
-static bool shares_plainly(const struct world *world, int dest)
-{
-    const struct destination_config *config = world_dest(world, dest);
-    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
-    return config->transport != TRANSPORT_PULL && !config->fallback_url && config->cycle_every_ms == 0 &&
-           config->policy.in_doubt != DOUBT_RESEND && strcmp(status.mode, "normal") == 0 &&
-           strcmp(status.breaker, "closed") == 0;
-}
-
-/* `waiting` has work and holds nothing. */
-static void check_share(struct world *world, const struct lane_view *asking, const struct lane_view *waiting)
-{
-    const struct destination_config *config = world_dest(world, asking->dest);
-    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[asking->dest]));
-    int64_t late = world->dests[asking->dest].limit; /* it may have been decided under that */
-    int64_t slots = late > status.limit.now ? late : status.limit.now;
-    int64_t weight = weight_of(config, asking->tenant), used = 0;
-    int64_t share = slots * weight / (weight + weight_of(config, waiting->tenant));
-    int64_t most = share > 2 * weight ? share : 2 * weight; /* with more tenants than slots it may be twice its part */
-    for (int lane = 1; lane <= LANES_MAX; lane++)
-        used += world->lanes[lane].dest == asking->dest ? world->lanes[lane].flights + world->lanes[lane].asked : 0;
-    if (asking->flights + asking->asked > most && used >= slots)
-        violated(world, INVARIANT_TURNS, "t%d holds %" PRId64 " slots of %s, and t%d finds none", asking->tenant,
-                 asking->flights + asking->asked, dest_names[asking->dest], waiting->tenant);
-}
-
-/* A share of an earlier configuration is still used up after a reload. */
 static int64_t largest_share(const struct world *world, const struct lane_view *lane)
 {
-    int64_t largest = 0;
-    for (int i = 0; i < CONFIGS; i++) {
-        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[lane->dest]));
-        int64_t share = config ? share_of(config, lane->tenant) : 0;
-        largest = share > largest ? share : largest;
-    }
-    return largest;
+    return world->shares[lane->dest][lane->tenant];
 }
 
 /* All shares. */
-static int64_t round_of(const struct world *world, int dest)
+int64_t turns_round(const struct world *world, int dest)
 {
     int64_t round = 0;
-    for (int lane = 1; lane <= LANES_MAX; lane++)
+    for (int lane = 1; lane <= world->lane_top; lane++)
         if (world->lanes[lane].dest == dest)
             round += largest_share(world, &world->lanes[lane]);
     return round;
@@ -111,12 +94,13 @@ static bool takes_turns(const struct destination_config *config)
            config->priority_scope == PRIORITY_TENANT;
 }
 
-static bool may_go(const struct world *world, int lane)
+/* But for its share of the slots. */
+static bool could_go(const struct world *world, int lane)
 {
     const struct lane_view *view = &world->lanes[lane];
     return view->dest >= 0 && view->ready > view->asked && takes_turns(world_dest(world, view->dest)) &&
            engine_tenant(world->engine, lane).asked_until <= world_now(world) &&
-           !engine_lane_hold(world->engine, lane).held && !tenant_dead_full(world, lane) && !holds_its_share(world, view);
+           !engine_lane_hold(world->engine, lane).held && !tenant_dead_full(world, lane);
 }
 
 static void begin_waiting(const struct world *world, struct lane_view *lane)
@@ -130,9 +114,17 @@ static void begin_waiting(const struct world *world, struct lane_view *lane)
 static void look_at(struct world *world, int lane)
 {
     struct lane_view *view = &world->lanes[lane];
-    bool waits = may_go(world, lane);
-    if (waits && !view->waits)
+    bool could = could_go(world, lane), waits = could && !holds_its_share(world, view);
+    int64_t dispatched = view->dest < 0 ? 0 : world->dests[view->dest].dispatched;
+    bool passed = view->passed_from >= 0; /* over: then it has its place still, and what went meanwhile does not count */
+    if (waits && passed)
+        view->from += dispatched - (view->passed_from > view->from ? view->passed_from : view->from);
+    else if (waits && !view->waits)
         begin_waiting(world, view);
+    if (could && !waits && view->waits)
+        view->passed_from = dispatched;
+    else if (!could || waits)
+        view->passed_from = -1;
     view->waits = waits;
 }
 
@@ -156,7 +148,7 @@ static void look_for_return(struct world *world, int dest)
     if (!status.known || strcmp(status.mode, "recovering") != 0 || view->returned == status.mode_since)
         return;
     view->returned = status.mode_since;
-    for (int lane = 1; lane <= LANES_MAX; lane++)
+    for (int lane = 1; lane <= world->lane_top; lane++)
         if (world->lanes[lane].dest == dest)
             cross(world, &world->lanes[lane]);
 }
@@ -179,17 +171,17 @@ static bool flows(const struct world *world, int dest)
     const struct destination_config *config = world_dest(world, dest);
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
     int64_t used = 0;
-    for (int lane = 1; lane <= LANES_MAX; lane++)
+    for (int lane = 1; lane <= world->lane_top; lane++)
         used += world->lanes[lane].dest == dest ? world->lanes[lane].running + world->lanes[lane].asked : 0;
     return config && config->transport != TRANSPORT_PULL && config->rate_total.count == 0 && config->cycle_every_ms == 0 &&
            !status.held_by && status.outage_since == INSTANT_NONE && strcmp(status.mode, "normal") == 0 && used < status.limit.now;
 }
 
-/* Everything goes on: who has work that may go is asked for it, soon. */
+/* Everything goes on: who has work that may go, as look_at has just seen, is asked for it, soon. */
 static void look_for_idle(struct world *world, int lane)
 {
     struct lane_view *view = &world->lanes[lane];
-    bool idle = may_go(world, lane) && view->asked == 0 && !world->in_doubt && !view->refused && flows(world, view->dest);
+    bool idle = view->waits && view->asked == 0 && !world->in_doubt && !view->refused && flows(world, view->dest);
     int64_t since = view->idle_mono > world->changed_mono ? view->idle_mono : world->changed_mono;
     since = since > world->unread_until_mono ? since : world->unread_until_mono;
     if (!idle)
@@ -204,9 +196,10 @@ static void look_for_idle(struct world *world, int lane)
 
 void turns_look(struct world *world)
 {
+    shares_know(world);
     for (int dest = 0; dest < DESTS; dest++)
         look_for_return(world, dest);
-    for (int lane = 1; lane <= LANES_MAX; lane++) {
+    for (int lane = 1; lane <= world->lane_top; lane++) {
         look_at(world, lane);
         look_for_idle(world, lane);
     }
@@ -216,7 +209,7 @@ void turns_look(struct world *world)
 static void check_waited(struct world *world, int lane)
 {
     struct lane_view *view = &world->lanes[lane];
-    int64_t all = round_of(world, view->dest);
+    int64_t all = turns_round(world, view->dest);
     int64_t round = all - (view->refused ? 0 : largest_share(world, view)); /* of its own it may have lost some to a store that refused */
     int64_t before = view->crossed < all ? view->crossed : all;
     int64_t allowed = round + (view->crossed >= 0 ? before + largest_share(world, view) : 0);
@@ -243,6 +236,7 @@ void turns_asked(struct world *world, const struct op_claim *claim, const struct
     struct lane_view *asking = &world->lanes[claim->lane];
     struct dest_view *dest = &world->dests[asking->dest];
     int64_t count = (int64_t)claim->max, turn = count;
+    shares_know(world);
     look_for_return(world, asking->dest);
     note(world, "claim", claim->lane, count);
     if (!is_look(world, claim, asking->dest, decided))
@@ -260,7 +254,7 @@ void turns_asked(struct world *world, const struct op_claim *claim, const struct
     *out = (struct claim_out){ .lane = claim->lane, .count = count, .turn = turn, .from = dest->dispatched, .mono = world->mono,
                                .decided_mono = decided, .limit = by->limit,
                                .lease_until_mono = world->mono + (claim->lease_until - world_now(world)) };
-    for (int lane = 1; lane <= LANES_MAX; lane++) {
+    for (int lane = 1; lane <= world->lane_top; lane++) {
         struct lane_view *view = &world->lanes[lane];
         if (view->dest != asking->dest)
             continue;
@@ -270,9 +264,6 @@ void turns_asked(struct world *world, const struct op_claim *claim, const struct
         if (view->waits && view != asking) {
             seen(world, FEATURE_TURN);
             check_waited(world, lane);
-            bool came_before = view->came_mono < 0 || view->came_mono < decided;
-            if (came_before && view->running + view->asked == 0 && shares_plainly(world, view->dest))
-                check_share(world, asking, view);
         }
     }
 }
@@ -280,7 +271,7 @@ void turns_asked(struct world *world, const struct op_claim *claim, const struct
 /* What was asked for and not found, or refused by the store, passed nobody by. */
 static void uncount(struct world *world, const struct claim_out *out, int64_t missing)
 {
-    for (int lane = 1; lane <= LANES_MAX; lane++) {
+    for (int lane = 1; lane <= world->lane_top; lane++) {
         struct lane_view *view = &world->lanes[lane];
         if (view->dest != world->lanes[out->lane].dest)
             continue;
@@ -338,12 +329,12 @@ void turns_sent(struct world *world, struct shadow *shadow, int64_t lane)
     const struct destination_config *config = world_dest(world, shadow->dest);
     turns_unsent(world, shadow, lane);
     world->lanes[lane].overtaken = 0;
-    for (int other = 1; other <= LANES_MAX && takes_turns(config); other++) {
+    for (int other = 1; other <= world->lane_top && takes_turns(config); other++) {
         struct lane_view *view = &world->lanes[other];
         if (view->dest != shadow->dest || other == lane || view->unsent == 0)
             continue;
         /* A round of what was decided before it, and one of what is claimed ahead, which takes turns once more. */
-        int64_t allowed = 2 * round_of(world, view->dest) - largest_share(world, view);
+        int64_t allowed = 2 * turns_round(world, view->dest) - largest_share(world, view);
         if (++view->overtaken > allowed)
             violated(world, INVARIANT_TURNS, "claimed jobs of t%d at %s waited for %" PRId64 " sends of others, %" PRId64 " are allowed",
                      view->tenant, dest_names[view->dest], view->overtaken, allowed);
@@ -351,17 +342,19 @@ void turns_sent(struct world *world, struct shadow *shadow, int64_t lane)
 }
 
 /* The clock has nothing to do with turns. Another configuration begins them anew. */
-void turns_forget(struct world *world, enum change change)
+void turns_forget(struct world *world, enum world_change change)
 {
     bool restarted = change == CHANGE_START;
     if (restarted)
         world->claims_first = world->claims_end = 0;
+    shares_forget(world, change);
     for (int lane = 0; lane <= LANES_MAX; lane++) {
         struct lane_view *view = &world->lanes[lane];
         if (change == CHANGE_RELOAD && view->dest >= 0)
             cross(world, view);
         if (restarted) {
             view->waits = false;
+            view->passed_from = -1;
             view->asked = view->unsent = view->flights = view->overtaken = 0;
         }
     }

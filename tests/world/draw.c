@@ -131,11 +131,15 @@ static void draw_limits(struct world *world, struct text *text)
     }
     if (once_in(world, 4))
         put(text, ", cycle: { every: %zus, batch: %zu }", between(world, 1, 120), between(world, 1, 20));
+    bool across = world->seed % 4 == 1; /* by the seed itself, so that other worlds stay as they are */
+    const char *scope = across ? "scope: destination" : "scope: tenant";
     if (once_in(world, 3)) {
-        put(text, ", priority: { aging: %zum", between(world, 1, 600));
+        put(text, ", priority: { %s, aging: %zum", scope, between(world, 1, 600));
         if (once_in(world, 2))
             put(text, ", delay_factor: { critical: 0.%zu, high: %zu }", between(world, 1, 9), between(world, 1, 3));
         put(text, " }");
+    } else if (across) {
+        put(text, ", priority: { %s }", scope);
     }
 }
 

@@ -1,6 +1,7 @@
 /*
  * Who sends jobs, who operates the daemon, and what goes wrong around it.
  */
+#include "engine/orders.h"
 #include "world.h"
 
 #include "support/store_faulty.h"
@@ -8,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { PAYLOAD_BYTES = 64, NOTES_MANY = NOTES_MAX / 2 };
+enum { PAYLOAD_BYTES = 64, NOTES_MANY = 8192 /* from then on nothing more goes wrong */ };
 
 struct shadow *world_expect(struct world *world, int dest, int tenant)
 {
@@ -171,6 +172,8 @@ static void operate_destination(struct world *world)
         break;
     default:
         status = engine_resume(world->engine, name, &error);
+        if (status == STATUS_OK)
+            refused_forget(world, dest_number(name));
         break;
     }
     note(world, "operator, destination", dest_number(name), (int64_t)what);
@@ -187,6 +190,7 @@ static void jump_clock(struct world *world)
     bool back = once_in(world, 2);
     if (!world->clock_jumps)
         return;
+    world->clock_top = back && world_now(world) > world->clock_top ? world_now(world) : world->clock_top;
     world->offset += back ? -by : by;
     world->clock_jumped_mono = world->mono;
     injected(world, back ? FAULT_CLOCK_BACK : FAULT_CLOCK_FORWARD);

@@ -1,6 +1,7 @@
 /*
  * What answers: receivers that fail, lie, hang and break down, their health, and the workers of pull destinations.
  */
+#include "engine/pull.h"
 #include "world.h"
 
 #include "engine/settlement.h"

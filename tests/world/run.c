@@ -79,13 +79,23 @@ static void commit_soon(struct world *world)
         timer_set(world, &world->commit, world->mono + (at_once ? 0 : (int64_t)below(world, (size_t)world->store_lag_ms)));
 }
 
+enum { LANE_NEVER = 1000000 };
+
+/* Its claim is answered as if it had been of the lane that was asked for. */
+static void sabotage_ends(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->ops[i].kind == OP_CLAIM && batch->ops[i].claim.lane == LANE_NEVER)
+            batch->ops[i].claim.lane = 1;
+}
+
 static void sabotage_op(struct world *world, struct store_op *op)
 {
     struct shadow *shadow = op->kind == OP_SETTLE ? &world->jobs[world->job_of_seq[op->settle.seq]] : NULL;
     bool retry = op->kind == OP_SETTLE && op->settle.event == EVENT_RETRY;
     bool unfair = world->sabotage == SABOTAGE_UNFAIR || world->sabotage == SABOTAGE_LANE_LOST;
     if (unfair && op->kind == OP_CLAIM && op->claim.lane == 1 && op->claim.owner.len == 0)
-        op->claim.lane = 1000000; /* a lane that never was */
+        op->claim.lane = LANE_NEVER;
     if (world->sabotage == SABOTAGE_FAILED_FIRST && op->kind == OP_CLAIM && !op->claim.unfailed_only)
         op->claim.failed_last = 0;
     if (!shadow || !once_in(world, 3))
@@ -179,6 +189,15 @@ static enum status refused_away(struct batch *batch)
     return error_set(&batch->error, STATUS_AWAY, "the store is away");
 }
 
+/* What was claimed ahead may be sent then. */
+static void batch_done(struct world *world, struct batch *batch)
+{
+    sabotage_ends(batch);
+    shares_before(world);
+    batch->done(batch);
+    shares_after(world, false);
+}
+
 static void ask_fire(struct world *world, struct timer *timer)
 {
     struct batch *batch = world->doubted;
@@ -200,7 +219,7 @@ static void ask_fire(struct world *world, struct timer *timer)
     batch->status = applied && world->sabotage != SABOTAGE_DOUBT_FORGOTTEN ? STATUS_OK : refused_away(batch);
     if (!applied)
         check_claims_refused(world, batch);
-    batch->done(batch);
+    batch_done(world, batch);
 }
 
 static bool has_claim(const struct batch *batch)
@@ -228,7 +247,7 @@ static void commit_fire(struct world *world, struct timer *timer)
         tell(world, batch->ops, batch->count);
     else
         check_claims_refused(world, batch);
-    batch->done(batch);
+    batch_done(world, batch);
     if (world->broken)
         world_crash(world); /* nothing may be done with the store any more: the process ends */
     commit_soon(world);
@@ -302,16 +321,20 @@ static void flight_fire(struct world *world, struct timer *timer)
 {
     struct flight *flight = (struct flight *)timer;
     struct send *send = flight->send;
+    int dest = flight->shadow->dest;
     if (world->sabotage == SABOTAGE_NO_ANSWER && once_in(world, 20))
         return;
     note(world, "answer", flight->shadow - world->jobs, flight->answer.outcome);
     check_answer(world, flight);
     if (world->sabotage == SABOTAGE_ONE_HOLDS_ALL && flight->answer.outcome == OUTCOME_BLOCKED)
         flight->answer.code = SLICE("curl:60");
-    world->receivers[flight->shadow->dest].at_once--;
+    world->receivers[dest].at_once--;
     flight_unlink(world, flight);
+    shares_before(world);
     send->done(send, &flight->answer);
+    shares_after(world, true);
     check_breakers(world);
+    check_refused(world, dest);
     free(flight);
 }
 
@@ -423,7 +446,7 @@ static void port_wake_at(void *context, instant at)
 
 static void sabotage_shares(struct world *world)
 {
-    for (int lane = 1; lane <= LANES_MAX; lane++) {
+    for (int lane = 1; lane <= world->lane_top; lane++) {
         struct lane_state *known = lane_find(world->engine, lane);
         if (known)
             shares_weigh(&known->dest->queue.shares, &known->share, world->lanes[lane].tenant == 0 ? TURNS_WEIGHT_MAX : 1);
@@ -459,7 +482,9 @@ static void wake_fire(struct world *world, struct timer *timer)
         sabotage_shares(world);
     if (world->sabotage == SABOTAGE_EAGER_BREAKER)
         sabotage_breakers(world);
+    shares_before(world);
     engine_run(world->engine);
+    shares_after(world, false);
     note_filled(world);
     check_breakers(world);
 }

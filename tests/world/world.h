@@ -11,7 +11,9 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "core/fairness/shares.h"
 #include "engine/engine.h"
+#include "engine/pull.h"
 #include "support/check.h"
 #include "support/folder.h"
 
@@ -20,10 +22,10 @@ enum {
     DESTS = CLIENT_DESTS + 2, /* with those of two webhooks that are told of alerts */
     TENANTS_MAX = 6,
     TENANT_NOTIFY = TENANTS_MAX, /* whose jobs tell of alerts */
-    LANES_MAX = DESTS * (TENANTS_MAX + 1),
+    LANES_MAX = 3 * DESTS * (TENANTS_MAX + 1), /* one that went with its last job and comes again has another number */
     JOBS_MAX = 512,      /* of clients, */
     JOBS_NARROW = 3000,  /* or so many, most of them for one receiver */
-    NOTES_MAX = 16384,   /* that tell of alerts */
+    NOTES_MAX = 65536,   /* that tell of alerts */
     ID_BYTES = 160,
     TENANT_BYTES = 16,
     CLAIMS_OUT_MAX = 4096,
@@ -118,6 +120,7 @@ enum sabotage {
 const char *sabotage_name(enum sabotage sabotage);
 
 struct world;
+struct lane_state;
 
 struct timer {
     struct heap_node node; /* first; by mono */
@@ -148,6 +151,7 @@ struct shadow {
     bool sent_calm; /* and when it was nothing of the kind */
     instant look_failed_at; /* its last look that failed, as the store was told; 0: none */
     int64_t answered_mono;  /* by the first address; 0: never */
+    instant answered_top;   /* and the latest time that the clock had shown then */
     bool answered_bad;
     /* the end */
     bool exhausted; /* what it died of */
@@ -197,6 +201,12 @@ struct bucket {
     int64_t late_ms;  /* of those that are not paid off: how much later than it was decided one of them went */
 };
 
+/* What a configuration says of a destination, looked up once: the checks ask for it at every step. */
+struct dest_rules {
+    const struct destination_config *config; /* NULL: it is not there */
+    int64_t weights[TENANTS_MAX + 1];        /* of each tenant */
+};
+
 /* What the checks know of a destination. */
 struct dest_view {
     int64_t under_way[2];   /* at the first address and the second */
@@ -213,10 +223,18 @@ struct dest_view {
     bool closed;            /* its breaker, when it was last looked at, */
     int64_t closed_mono;    /* since when */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
+    int64_t by_turn;        /* slots that go by turns over all classes, before what is judged */
     struct block_view {
-        int job, jobs;     /* the last that was refused with nothing good since, and how many there were in a row */
+        struct block_row {
+            int job, jobs;     /* the last that was refused with nothing good of its tenant since, and how many there were */
+        } rows[TENANTS_MAX + 1];
+        unsigned tenants;  /* a bit for each that was refused, with nothing good of anybody since; */
+        int last;          /* who was the last, */
+        bool alone;        /* and whether one of them had nobody beside it */
         bool blocked;      /* was seen so */
         int64_t look_mono; /* last look while blocked; -1: none that counts */
+        int looker;        /* whose it was */
+        bool hastened;     /* by another tenant, since it is blocked */
     } blocks[2];           /* of the first address and the second */
 };
 
@@ -245,6 +263,14 @@ struct lane_view {
     int64_t dead;
     int64_t full_mono;    /* since when these are as many as the tenant may have; -1: they are not */
     int64_t block_look_mono; /* as of a destination */
+    /* its share of the slots */
+    int64_t held[SIDE_COUNT]; /* before what is judged */
+    instant active_at;        /* when it last had work that could go, or a slot; INSTANT_NONE: not since a change */
+    int64_t maybe_mono;       /* when it last had any work or a slot; -1: never */
+    int64_t claiming;         /* jobs of it, before what is judged */
+    int64_t behind;           /* slots that it took while others had more urgent work */
+    int64_t by_turn_waited;   /* what went by turns over all classes while it waited */
+    int64_t passed_from;      /* the destination's dispatches when it came to hold its share, with its turn before it; -1: it does not */
 };
 
 /* A claim on its way to the store. They arrive there in the order in which they leave. */
@@ -278,6 +304,10 @@ enum feature {
     FEATURE_BLOCK_LOOK,  /* sends to see whether a destination or a tenant is still refused */
     FEATURE_UNSENT,    /* claims given back, because things had changed */
     FEATURE_TURN,      /* claims that others waited for */
+    FEATURE_ABOVE_SHARE, /* slots taken that others left */
+    FEATURE_AHEAD,     /* claims ahead of a free slot */
+    FEATURE_BY_CLASS,  /* slots taken where classes count across tenants */
+    FEATURE_BY_TURN,   /* of these, before more urgent work */
     FEATURE_LIMIT,     /* sends below a limit of concurrency that adapts */
     FEATURE_OPENED,    /* breakers */
     FEATURE_RECALLED,  /* lanes that the engine had forgotten */
@@ -333,6 +363,8 @@ struct world {
     bool on_disk; /* the store is SQLite's; else it is in memory */
     char folder[FOLDER_BYTES];
     struct config *configs[CONFIGS];
+    struct dest_rules rules[CONFIGS][DESTS];
+    int64_t shares[DESTS][TENANTS_MAX + 1]; /* the largest of all configurations: one of before is still used up after a reload */
     int config;
     struct period periods[PERIODS_KEPT];
     size_t period_count;
@@ -342,6 +374,7 @@ struct world {
     int64_t mono, offset;
     int64_t ordered_mono; /* the last order of an operator, or a tenant's first job somewhere */
     int64_t clock_jumped_mono, changed_mono; /* last jump; that, or the last start or reload */
+    instant clock_top; /* the latest time it showed before it was put back */
     int64_t unread_until_mono; /* until then the store may not be read */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
@@ -375,6 +408,8 @@ struct world {
     struct map notes; /* jobs that tell of alerts, by id */
     struct alert_view *alerts; /* all that ever were */
     struct lane_view lanes[LANES_MAX + 1];
+    int lane_top; /* the last of them that ever was */
+    const struct lane_state *known[LANES_MAX + 1]; /* as the engine has them, if it does: see shares_know */
     struct dest_view dests[DESTS];
     struct filled filled[FILLED_MAX]; /* of the batch that is being filled */
     size_t filled_count;
@@ -463,6 +498,12 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
 void check_send(struct world *world, struct flight *flight);
 void check_answer(struct world *world, struct flight *flight);
 
+/* checks_refused.c: whom a refusal holds. */
+void refused_answered(struct world *world, const struct flight *flight, enum outcome outcome);
+void check_refused(struct world *world, int dest); /* after whatever may have been refused there */
+void refused_forget(struct world *world, int dest);
+int64_t dest_tenants(const struct world *world, int dest); /* that the engine has met, as far as that can be so */
+
 /* checks_outage.c */
 bool outage_claims_only(const struct store_op *ops, size_t count);
 void check_failed_last(struct world *world, const struct op_claim *claim, const struct claim_out *out);
@@ -471,8 +512,8 @@ void outage_answered(struct world *world, const struct flight *flight, enum outc
 void check_breakers(struct world *world);
 void check_nack(struct world *world, struct shadow *shadow, const struct job *job, const struct answer *answer);
 /* After a crash, a reload or a jump of the clock, by so many ms. */
-enum change { CHANGE_START, CHANGE_RELOAD, CHANGE_CLOCK };
-void check_forget(struct world *world, enum change change, int64_t by_ms);
+enum world_change { CHANGE_START, CHANGE_RELOAD, CHANGE_CLOCK };
+void check_forget(struct world *world, enum world_change change, int64_t by_ms);
 void check_jobs(struct world *world);
 void check_progress(struct world *world);
 bool dest_rests(const struct world *world, int dest);
@@ -498,6 +539,17 @@ void turns_sent(struct world *world, struct shadow *shadow, int64_t lane); /* or
 void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane);
 void turns_ended(struct world *world, int64_t lane); /* a send was answered */
 void turns_claimed(struct world *world, struct shadow *shadow, int64_t lane);
-void turns_forget(struct world *world, enum change change);
+void turns_forget(struct world *world, enum world_change change);
+int64_t turns_round(const struct world *world, int dest); /* all that may go in one */
+int64_t weight_of(const struct world *world, int dest, int tenant); /* by the present configuration, which has it */
+void turns_draw(struct world *world); /* what the configurations say of turns, once */
+
+/* checks_shares.c: 7, by slots. */
+void shares_know(struct world *world); /* which lanes the engine knows; counts until it is called next */
+void shares_before(struct world *world); /* whatever takes slots */
+void shares_after(struct world *world, bool answered); /* answered: what is given back was sent */
+void shares_look(struct world *world); /* before one is given back */
+void shares_forget(struct world *world, enum world_change change);
+int64_t shares_weight_may(const struct world *world, int dest); /* of all tenants that may be active */
 
 #endif

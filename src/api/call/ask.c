@@ -1,5 +1,6 @@
 #include "api/call/ask.h"
 
+#include "api/call/relay.h"
 #include "api/call/shared.h"
 
 enum { OWNER_RETRY_AFTER_S = 2 }; /* by then another node has taken over what a dead one had, or soon will */
@@ -32,18 +33,29 @@ void ask_here(struct call *call, ask_run *run, void (*then)(struct call *call))
 bool ask_is_here(const struct call *call, struct slice destination)
 {
     const struct api_settings *settings = &call->api->settings;
-    return !settings->owner || settings->owner(settings->context, destination) == OWNER_HERE;
+    struct owner_place place;
+    return !settings->owner || settings->owner(settings->context, destination, &place) == OWNER_HERE;
+}
+
+void ask_later(struct call *call, struct slice destination)
+{
+    call->answer.retry_after_s = OWNER_RETRY_AFTER_S;
+    call_problem(call, 503, "owner_unknown",
+                 "no node owns destination \"%.*s\" at the moment; nothing was changed, try again", SLICE_ARG(destination));
 }
 
 void ask(struct call *call, struct slice destination, ask_run *run, void (*then)(struct call *call))
 {
-    if (ask_is_here(call, destination)) {
+    const struct api_settings *settings = &call->api->settings;
+    struct owner_place place;
+    enum owner owner = settings->owner ? settings->owner(settings->context, destination, &place) : OWNER_HERE;
+    if (owner == OWNER_HERE) {
         ask_here(call, run, then);
-        return;
+    } else if (owner == OWNER_ELSEWHERE && settings->forward && !relay_is_one(call)) {
+        relay(call, &place);
+    } else {
+        ask_later(call, destination);
     }
-    call->answer.retry_after_s = OWNER_RETRY_AFTER_S;
-    call_problem(call, 503, "owner_unknown",
-                 "no node owns destination \"%.*s\" at the moment; nothing was changed, try again", SLICE_ARG(destination));
 }
 
 static void on_saved(struct saved_wait *wait)

@@ -24,6 +24,8 @@ void ask(struct call *call, struct slice destination, ask_run *run, void (*then)
 void ask_here(struct call *call, ask_run *run, void (*then)(struct call *call));
 /* Brings the call back to the API's thread; it may be called in any thread. */
 void ask_return(struct call *call);
+/* Answers 503: the destination is configured, and nobody has it at the moment. */
+void ask_later(struct call *call, struct slice destination);
 /* Whether this process owns it. */
 bool ask_is_here(const struct call *call, struct slice destination);
 

@@ -1,5 +1,7 @@
 #include "api/call/confined.h"
 
+#include "engine/status.h"
+
 void status_confine(struct destination_status *status)
 {
     *status = (struct destination_status){

@@ -13,6 +13,7 @@
 #define API_CALL_CONFINED_H
 
 #include "engine/engine.h"
+#include "engine/status.h"
 
 void status_confine(struct destination_status *status);
 /* Keeps those of the tenant, at the front; returns how many. */

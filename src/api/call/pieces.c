@@ -141,11 +141,11 @@ void call_stream(struct call *call, const char *content_type, call_reader *read,
         call_send(call, 200, content_type, &nothing);
         return;
     }
-    *stream = (struct stream){ .turn.run = on_turn, .call = call, .read = read, .next = next, .next_stream = api->streams,
-                               .link = &api->streams };
+    *stream = (struct stream){ .turn.run = on_turn, .call = call, .read = read, .next = next,
+                               .next_stream = api->streams.first, .link = &api->streams.first };
     if (stream->next_stream)
         stream->next_stream->link = &stream->next_stream;
-    api->streams = stream;
+    api->streams.first = stream;
     call->stream = stream;
     call_measured(call, 200);
     if (call->head.old)
@@ -190,7 +190,7 @@ size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(stru
 {
     size_t count = 0;
     struct stream *following;
-    for (struct stream *stream = api->streams; stream; stream = following) {
+    for (struct stream *stream = api->streams.first; stream; stream = following) {
         following = stream->next_stream;
         if (stream->next != next)
             continue;
@@ -204,7 +204,7 @@ size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(stru
 void call_streams_end(struct api *api)
 {
     struct stream *next;
-    for (struct stream *stream = api->streams; stream; stream = next) {
+    for (struct stream *stream = api->streams.first; stream; stream = next) {
         next = stream->next_stream;
         if (!stream->reading) /* else it sees by itself that the daemon stops */
             stream_end(stream, false);

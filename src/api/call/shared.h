@@ -42,13 +42,16 @@ struct api {
     bool stopping; /* only the API's thread reads and writes it */
     bool draining;
     size_t calls; /* under way */
-    struct stream *streams; /* answers in pieces under way */
-    struct event *stream_timer; /* of those that follow the trail; NULL: there was none yet */
+    struct {
+        struct stream *first; /* answers in pieces under way */
+        struct event *timer;  /* of those that follow the trail; NULL: there was none yet */
+    } streams;
     struct pulse pulse;
     struct decisions *decisions; /* made at the first question, anew after a reload */
     int64_t acked;               /* jobs that pull workers completed */
     struct disk_watch disk;
     struct damage damage;
+    bool callbacks_noted; /* that some job has a callback is saved, or on its way */
     instant began_at;
     struct request_measures measures;
     struct dead_ages *dead_ages;

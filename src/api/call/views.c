@@ -2,13 +2,18 @@
 
 #include "api/call/ask.h"
 #include "api/call/confined.h"
+#include "engine/status.h"
 
 #include <string.h>
 
 void call_view_add(struct call *call, struct slice name)
 {
-    if (call_view(call, name))
+    struct views *views = &call->views;
+    bool follows = views->count == 0 ||
+                   (!views->unordered && slice_compare(views->destinations[views->count - 1].name, name) < 0);
+    if (!follows && call_view(call, name))
         return;
+    views->unordered = !follows;
     if (call->views.count == call->views.capacity) {
         size_t capacity = call->views.capacity ? call->views.capacity * 2 : 16;
         struct view *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
@@ -24,9 +29,19 @@ void call_view_add(struct call *call, struct slice name)
 
 const struct destination_status *call_view(const struct call *call, struct slice name)
 {
-    for (size_t i = 0; i < call->views.count; i++)
-        if (slice_equal(call->views.destinations[i].name, name))
-            return &call->views.destinations[i].status;
+    const struct views *views = &call->views;
+    size_t low = 0, high = views->unordered ? 0 : views->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = slice_compare(views->destinations[middle].name, name);
+        if (order == 0)
+            return &views->destinations[middle].status;
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
+    }
+    for (size_t i = 0; views->unordered && i < views->count; i++)
+        if (slice_equal(views->destinations[i].name, name))
+            return &views->destinations[i].status;
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 #define API_CALL_VIEWS_H
 
 #include "engine/engine.h"
+#include "engine/status.h"
 
 struct call;
 
@@ -28,6 +29,7 @@ struct lane_view {
 struct views {
     struct view *destinations;
     size_t count, capacity;
+    bool unordered; /* one was added that comes before another */
     struct lane_view *lanes;
     size_t lane_count, lane_capacity;
     struct engine_figures figures;
@@ -35,7 +37,7 @@ struct views {
 
 /*
  * Asks the engine how destinations stand: add their names, which must live as long as the call, then ask; `then` runs
- * in the API's thread. A name may be added twice.
+ * in the API's thread. A name may be added twice; a thousand in their order are found soonest.
  */
 void call_view_add(struct call *call, struct slice name);
 void call_views(struct call *call, void (*then)(struct call *call));

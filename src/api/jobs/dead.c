@@ -7,6 +7,8 @@
 #include "api/call/counts.h"
 #include "api/jobs/jobs.h"
 #include "api/jobs/job_json.h"
+#include "api/jobs/letters.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "core/errors/fingerprint.h"
@@ -15,23 +17,38 @@
 #include <string.h>
 
 enum {
-    JOBS_A_PIECE = 25, /* a quarter of a millisecond */
+    JOBS_A_PIECE = 100, /* a quarter of a millisecond */
     GROUPS_MAX = 1000,
+    HOURS = 24,            /* that a trend goes back */
+    TENANTS_MAX = 1 << 14, /* distinguished, over all groups */
+    TENANT_SLOTS = TENANTS_MAX * 2,
+    TEXT_SLOTS = 1 << 10,
     EXPORT_JOBS_AT_ONCE = 16, /* with their payloads in memory */
 };
 
 struct dead_group {
     struct slice key;
-    struct slice sample; /* of a fingerprint: the masked text; else empty */
-    int64_t count;
-    instant newest_at;
+    struct slice sample, code; /* of a fingerprint: the masked text, and its code; else empty */
+    int64_t count, tenants;
+    instant oldest_at, newest_at;
+    int64_t by_hour[HOURS]; /* that died in each of the last, the newest last */
+};
+
+/* The group of an error's text that was met: most of many are the same, and to mask one takes longer than to read it. */
+struct known_text {
+    uint64_t hash; /* 0: a free slot */
+    struct dead_group *group;
 };
 
 struct summary {
     const char *by; /* a row of `keys` */
-    struct job_filter filter;
+    struct job_walk walk;
     struct map groups; /* key -> struct dead_group, all in the call's memory */
     int64_t counted, others;
+    uint64_t *tenants; /* hashes of group and tenant, by open addressing; 0: a free slot */
+    size_t tenant_count;
+    struct known_text *texts; /* by fingerprint; NULL: by something else */
+    instant now;
 };
 
 static struct slice key_of(const struct summary *summary, const struct job *job, struct fingerprint *print)
@@ -44,6 +61,15 @@ static struct slice key_of(const struct summary *summary, const struct job *job,
         return job->last_code.len > 0 ? job->last_code : job->dead_code;
     fingerprint_make(SLICE(""), job->last_code, job->last_error, print);
     return slice_from(print->text);
+}
+
+/* Where the group of its text stands, or is to stand; NULL: nobody keeps that. */
+static struct known_text *text_of(const struct summary *summary, const struct job *job, uint64_t *ret_hash)
+{
+    if (!summary->texts)
+        return NULL;
+    *ret_hash = hash_slice(summary->groups.seed, hash_slice(summary->groups.seed, 1, job->last_code), job->last_error) | 1;
+    return &summary->texts[*ret_hash / 2 % TEXT_SLOTS];
 }
 
 /* NULL: it is one of the others, or there is no memory to tell it apart. */
@@ -59,22 +85,50 @@ static struct dead_group *group_of(struct call *call, struct summary *summary, s
     return group->key.data && map_put(&summary->groups, group->key, group) == STATUS_OK ? group : NULL;
 }
 
+/* Whether the group had none of this tenant so far; one that is too many to be distinguished is not counted. */
+static bool tenant_is_new(struct summary *summary, const struct dead_group *group, struct slice tenant)
+{
+    uint64_t hash = hash_slice((uintptr_t)group, summary->groups.seed, tenant) | 1; /* 0 is a free slot */
+    if (summary->tenant_count == TENANTS_MAX)
+        return false;
+    size_t at = hash / 2 % TENANT_SLOTS;
+    while (summary->tenants[at] != 0 && summary->tenants[at] != hash)
+        at = (at + 1) % TENANT_SLOTS;
+    if (summary->tenants[at] == hash)
+        return false;
+    summary->tenants[at] = hash;
+    summary->tenant_count++;
+    return true;
+}
+
 static void count_job(struct call *call, struct summary *summary, const struct job *job)
 {
     struct fingerprint print;
-    print.sample[0] = '\0';
-    struct dead_group *group = group_of(call, summary, key_of(summary, job, &print));
+    print.sample[0] = print.code[0] = '\0';
+    uint64_t hash = 0;
+    struct known_text *text = text_of(summary, job, &hash);
+    bool known = text && text->hash == hash;
+    struct dead_group *group = known ? text->group : group_of(call, summary, key_of(summary, job, &print));
+    if (text && group)
+        *text = (struct known_text){ hash, group };
     summary->counted++;
     if (!group) {
         summary->others++;
         return;
     }
     if (group->count++ == 0) {
-        group->newest_at = job->dead_at;
+        group->oldest_at = group->newest_at = job->dead_at;
         group->sample = print.sample[0] ? arena_copy(&call->memory, slice_from(print.sample)) : SLICE("");
-    } else if (job->dead_at > group->newest_at) {
-        group->newest_at = job->dead_at;
+        group->code = print.code[0] ? arena_copy(&call->memory, slice_from(print.code)) : SLICE("");
     }
+    if (job->dead_at > group->newest_at)
+        group->newest_at = job->dead_at;
+    if (job->dead_at < group->oldest_at)
+        group->oldest_at = job->dead_at;
+    int64_t hours = (summary->now - job->dead_at) / HOUR_MS;
+    if (hours >= 0 && hours < HOURS)
+        group->by_hour[HOURS - 1 - hours]++;
+    group->tenants += tenant_is_new(summary, group, job->tenant);
 }
 
 static int most_first(const void *a, const void *b)
@@ -91,7 +145,16 @@ static void write_group(struct json_writer *json, const struct summary *summary,
     json_object_begin(json);
     json_member_string(json, summary->by, group->key);
     json_member_int(json, "count", group->count);
+    json_member_int(json, "tenants", group->tenants);
+    json_member_instant(json, "oldest_at", group->oldest_at);
     json_member_instant(json, "newest_at", group->newest_at);
+    json_name(json, "by_hour");
+    json_array_begin(json);
+    for (size_t i = 0; i < HOURS; i++)
+        json_put_int(json, group->by_hour[i]);
+    json_array_end(json);
+    if (group->code.data)
+        json_member_given(json, "code", group->code);
     if (group->sample.data)
         json_member_given(json, "sample", group->sample);
     json_object_end(json);
@@ -120,6 +183,8 @@ static void answer(struct call *call)
     json_array_end(&json);
     json_member_int(&json, "dead", summary->counted);
     json_member_int(&json, "others", summary->others);
+    if (summary->tenant_count == TENANTS_MAX)
+        json_member_bool(&json, "tenants_or_more", true);
     json_object_end(&json);
     call_json(call, 200, &body);
 }
@@ -130,16 +195,14 @@ static enum status count_piece(struct call *call, struct store_reader *reader, s
     struct arena memory = { 0 };
     struct job *jobs;
     size_t count;
-    int64_t next;
     enum status status =
-        reader->ops->reader_jobs(reader, &summary->filter, JOBS_A_PIECE, false, &memory, &jobs, &count, &next, err);
+        walk_page(reader, &summary->walk, JOBS_A_PIECE, false, &memory, &jobs, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         count_job(call, summary, &jobs[i]);
     arena_release(&memory);
     if (status != STATUS_OK)
         return status;
-    summary->filter.before_seq = next;
-    call->reading.more = next != 0;
+    call->reading.more = !summary->walk.over;
     return STATUS_OK;
 }
 
@@ -161,6 +224,10 @@ void handle_dead_summary(struct call *call)
     struct summary *summary = call_alloc(call, sizeof *summary);
     if (!summary)
         return;
+    *summary = (struct summary){ .now = api_now(call->api),
+                                 .tenants = call_alloc(call, TENANT_SLOTS * sizeof *summary->tenants) };
+    if (!summary->tenants)
+        return;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (slice_equal(by.len > 0 ? by : SLICE("code"), slice_from(keys[i])))
             summary->by = keys[i];
@@ -168,10 +235,15 @@ void handle_dead_summary(struct call *call)
         call_problem(call, 422, "invalid_member", "by must be code, tenant, destination or fingerprint");
         return;
     }
-    if (!job_filter_read(call, &summary->filter))
+    bool prints = strcmp(summary->by, "fingerprint") == 0;
+    summary->texts = prints ? call_alloc(call, TEXT_SLOTS * sizeof *summary->texts) : NULL;
+    if (prints && !summary->texts)
         return;
-    summary->filter.state = STATE_DEAD;
-    summary->filter.before_seq = 0;
+    if (!query_filter(call, &summary->walk))
+        return;
+    summary->walk.filter.state = STATE_DEAD;
+    summary->walk.filter.brief = true;
+    summary->walk.filter.before_seq = 0;
     call->context = summary;
     map_init(&summary->groups, call->api->settings.seed);
     call->forget = forget_summary;
@@ -182,14 +254,13 @@ void handle_dead_summary(struct call *call)
 
 /* Where it is, and the jobs of the piece that was read. */
 struct export {
-    struct job_filter filter;
+    struct job_walk walk;
     bool is_read;
     enum status status;
     struct error error;
     struct arena memory;
     struct job *jobs;
     size_t count;
-    int64_t next;
 };
 
 static enum status read_export(struct call *call, struct store_reader *reader, struct error *err)
@@ -197,8 +268,8 @@ static enum status read_export(struct call *call, struct store_reader *reader, s
     struct export *export = call->context;
     (void)err; /* the answer has begun: export_next tells */
     export->is_read = true;
-    export->status = reader->ops->reader_jobs(reader, &export->filter, EXPORT_JOBS_AT_ONCE, true, &export->memory,
-                                              &export->jobs, &export->count, &export->next, &export->error);
+    export->status = walk_page(reader, &export->walk, EXPORT_JOBS_AT_ONCE, true, &export->memory, &export->jobs,
+                               &export->count, &export->error);
     return STATUS_OK;
 }
 
@@ -221,8 +292,7 @@ static enum piece export_next(struct call *call, struct buffer *out)
     for (size_t i = 0; i < export->count; i++)
         dead_entry_write(out, &export->jobs[i]);
     arena_release(&export->memory);
-    export->filter.before_seq = export->next;
-    return export->next > 0 ? PIECE_MORE : PIECE_LAST;
+    return !export->walk.over ? PIECE_MORE : PIECE_LAST;
 }
 
 static void begin_export(struct call *call)
@@ -233,9 +303,9 @@ static void begin_export(struct call *call)
 void handle_dead_export(struct call *call)
 {
     struct export *export = call_alloc(call, sizeof *export);
-    if (!export || !job_filter_read(call, &export->filter))
+    if (!export || !query_filter(call, &export->walk))
         return;
-    export->filter.state = STATE_DEAD;
+    export->walk.filter.state = STATE_DEAD;
     call->context = export;
     call->forget = forget_export;
     destination_check(call, begin_export);

@@ -1,5 +1,6 @@
 #include "api/jobs/decisions.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "core/errors/redact.h"
 #include "lib/decision_json.h"
@@ -56,6 +57,7 @@ static void write_event(const struct policy *policy, const struct decide_request
     if (decision->next_at != INSTANT_NONE)
         json_member_int(&json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);
     json_member_instant(&json, "nextRetryTime", decision->next_at);
+    json_member_int(&json, "duration_ms", (clock_ticks_ns() - decided->began_ns) / 1000000);
     json_member_given(&json, "by", decided->by);
     json_object_end(&json);
     buffer_release(&masked);
@@ -82,6 +84,7 @@ bool decisions_answer(struct decisions *decisions, struct slice question, instan
 {
     const struct decider_store store = { .context = decided, .retry_count = stored_count, .decided = note };
     const struct decider decider = { .policies = &decisions->policies, .now = now, .store = &store };
+    decided->began_ns = clock_ticks_ns();
     return decision_json_answer(&decider, question, out).problem == QUESTION_OK;
 }
 

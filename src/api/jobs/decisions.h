@@ -22,6 +22,7 @@ struct decided {
     int64_t (*retry_count)(void *context, struct slice tenant, struct slice id); /* negative: not known */
     struct slice by; /* who asks */
     struct buffer *event; /* gets the event's data; left empty when nothing is to be recorded */
+    int64_t began_ns;     /* of the clock's ticks; set by decisions_answer */
     /* Results, of a question that was answered. */
     const char *policy; /* lives as long as the decisions */
     struct decision decision;

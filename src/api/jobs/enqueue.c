@@ -123,6 +123,37 @@ static void answer_insert(struct call *call)
     }
 }
 
+/* --- callbacks --------------------------------------------------------------------------------- */
+
+static void on_noted(struct batch *batch)
+{
+    struct api *api = batch->context;
+    api->callbacks_noted = batch->status == STATUS_OK;
+    api->calls--;
+    batch_free(batch);
+    api_may_end(api);
+}
+
+/*
+ * The first job that has one is preceded by a note of it, so that who follows the trail knows that it must look at the ends
+ * of jobs. While nobody has used one, it need not.
+ */
+static void callbacks_note(struct api *api, const struct op_insert *insert)
+{
+    struct batch *batch = insert->callback.len > 0 && !api->callbacks_noted ? batch_new(1, SIZE_MAX / 4) : NULL;
+    if (!batch)
+        return;
+    batch->ops[batch->count++] = (struct store_op){
+        .kind = OP_SAVE, .save = { .space = SPACE_FORWARD, .name = SLICE("callbacks"), .value = SLICE("{}") }
+    };
+    batch->context = api;
+    batch->done = on_noted;
+    batch->reply_to = api->mailbox;
+    api->callbacks_noted = true;
+    api->calls++;
+    writer_submit(api->settings.writer, batch);
+}
+
 void handle_jobs_post(struct call *call)
 {
     struct problem problem;
@@ -140,6 +171,7 @@ void handle_jobs_post(struct call *call)
         body_problem(call, &problem);
         return;
     }
+    callbacks_note(call->api, &op->insert);
     call->batch->count = 1;
     call_submit(call, answer_insert);
 }
@@ -359,6 +391,7 @@ static bool read_many(struct call *call, size_t count)
         struct batch *batch = many->parts[many->part_count - 1];
         reader.memory = &batch->memory;
         if (job_read(&reader, text, &op->insert, &problem)) {
+            callbacks_note(call->api, &op->insert);
             batch->count++;
             continue;
         }

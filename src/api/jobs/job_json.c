@@ -83,7 +83,7 @@ static int64_t first_generation(const struct job *job, const struct job_view *vi
 {
     int64_t generation = job->generation;
     for (size_t i = 0; i < view->event_count; i++)
-        generation -= view->events[i].type == EVENT_TYPE_REDRIVEN;
+        generation -= (view->events[i].type == EVENT_TYPE_REDRIVEN) - (view->events[i].type == EVENT_TYPE_UNDONE);
     return generation;
 }
 
@@ -97,7 +97,7 @@ static void write_attempts(struct json_writer *json, const struct job *job, cons
         const struct event *event = &view->events[i];
         if (event->type == EVENT_TYPE_CLAIMED)
             claimed_at = event->at;
-        generation += event->type == EVENT_TYPE_REDRIVEN;
+        generation += (event->type == EVENT_TYPE_REDRIVEN) - (event->type == EVENT_TYPE_UNDONE);
         if (!tells_of_attempt(event))
             continue;
         write_attempt(json, event, claimed_at, generation);
@@ -153,6 +153,13 @@ static void write_texts(struct json_writer *json, const struct job *job)
         json_put_raw(json, job->headers);
     }
     json_member_given(json, "content_type", job->content_type);
+    json_member_given(json, "key", job->key);
+    if (job->gap)
+        json_member_bool(json, "gap", true);
+    if (job->callback.len > 0) {
+        json_name(json, "callback");
+        json_put_raw(json, job->callback);
+    }
 }
 
 void job_json_members(struct json_writer *json, const struct job *job, const struct job_view *view)
@@ -220,6 +227,28 @@ static void write_reason(struct json_writer *json, const struct job *job)
     buffer_release(&reason);
 }
 
+/* The job as POST /v1/jobs takes it, so that what was exported can be added again. A deadline would have passed. */
+static void new_job_write(struct json_writer *json, const struct job *job)
+{
+    json_object_begin(json);
+    json_member_string(json, "destination", job->destination);
+    json_member_string(json, "id", job->id);
+    json_member_given(json, "tenant", job->tenant);
+    json_member_text(json, "priority", priority_name(job->priority));
+    json_member_given(json, "correlation_id", job->correlation_id);
+    json_member_given(json, "content_type", job->content_type);
+    if (job->headers.len > 0) {
+        json_name(json, "headers");
+        json_put_raw(json, job->headers);
+    }
+    if (job->metadata.len > 0) {
+        json_name(json, "metadata");
+        json_put_raw(json, job->metadata);
+    }
+    json_member_bytes(json, "payload", "payload_base64", job->payload);
+    json_object_end(json);
+}
+
 void dead_entry_write(struct buffer *out, const struct job *job)
 {
     struct json_writer json = json_writer(out);
@@ -236,6 +265,8 @@ void dead_entry_write(struct buffer *out, const struct job *job)
     json_member_instant(&json, "enqueuedAt", job->created_at);
     json_member_instant(&json, "movedToDLQAt", job->dead_at);
     json_member_int(&json, "ttl", job->expires_at != INSTANT_NONE ? job->expires_at - job->dead_at : 0);
+    json_name(&json, "job");
+    new_job_write(&json, job);
     json_object_end(&json);
     buffer_append_byte(out, '\n');
 }

@@ -344,12 +344,61 @@ bool payload_check(const struct destination_config *destination, const struct jo
            problem_at(ret_problem, text, payload->base64 ? "payload_base64" : "payload");
 }
 
+/* Those of one key, of a tenant at a destination, go one at a time. */
+static bool set_key(const struct job_reader *reader, const json_t *root, struct op_insert *insert, struct problem *problem)
+{
+    struct slice key = SLICE("");
+    if (!text_member(root, "key", KEY_BYTES_MAX, &key, problem))
+        return false;
+    insert->key = key.len > 0 ? arena_copy(reader->memory, key) : SLICE("");
+    return insert->key.data || problem_set(problem, 503, "no_memory", "no memory for the job; try again");
+}
+
+/* Where the news of its end goes: a destination of that name, or the one that was made for that url. */
+static const struct destination_config *callback_goes_to(const struct job_reader *reader, struct slice url,
+                                                         struct slice name, struct problem *problem)
+{
+    const struct destination_config *to = url.len > 0 ? config_callback(reader->config, url)
+                                                      : config_destination(reader->config, name);
+    if (!to && url.len > 0)
+        problem_set(problem, 422, "callback_not_allowed",
+                    "callbacks.allow does not name %.*s; add it there, or give a destination", SLICE_ARG(url));
+    else if (!to || (url.len == 0 && to->internal))
+        problem_set(problem, 422, "unknown_destination", "there is no destination \"%.*s\" for the callback",
+                    SLICE_ARG(name));
+    return to && (url.len > 0 || !to->internal) ? to : NULL;
+}
+
+static bool set_callback(const struct job_reader *reader, const json_t *root, struct op_insert *insert,
+                         struct problem *problem)
+{
+    const json_t *callback = member_get(root, "callback");
+    struct slice url = SLICE(""), name = SLICE("");
+    char text[DESTINATION_NAME_BYTES_MAX + 32];
+    insert->callback = SLICE("");
+    if (!callback)
+        return true;
+    if (!json_is_object(callback))
+        return problem_set(problem, 422, "invalid_member", "callback must be an object with url or destination");
+    if (!text_member(callback, "url", CALLBACK_URL_BYTES_MAX, &url, problem) ||
+        !text_member(callback, "destination", DESTINATION_NAME_BYTES_MAX, &name, problem))
+        return false;
+    if ((url.len > 0) == (name.len > 0) || json_object_size(callback) != 1)
+        return problem_set(problem, 422, "invalid_member", "callback has either url or destination, and nothing else");
+    const struct destination_config *to = callback_goes_to(reader, url, name, problem);
+    if (!to)
+        return false;
+    snprintf(text, sizeof text, "{\"destination\":\"%s\"}", to->name); /* such a name needs no escapes */
+    insert->callback = arena_copy(reader->memory, slice_from(text));
+    return insert->callback.data || problem_set(problem, 503, "no_memory", "no memory for the job; try again");
+}
+
 static bool read_members(const struct job_reader *reader, struct slice text, json_t *root, struct op_insert *insert,
                          struct problem *problem)
 {
     static const char *const names[] = {
         "destination", "id", "tenant", "priority", "payload", "payload_base64", "content_type", "headers", "run_at",
-        "deadline", "correlation_id", "metadata", NULL,
+        "deadline", "correlation_id", "metadata", "key", "callback", NULL,
     };
     const struct destination_config *destination = NULL;
     struct slice correlation_id = SLICE(""), content_type;
@@ -375,6 +424,10 @@ static bool read_members(const struct job_reader *reader, struct slice text, jso
         return problem_at(problem, text, "headers");
     if (!set_metadata(reader, text, root, insert, problem))
         return problem_at(problem, text, "metadata");
+    if (!set_key(reader, root, insert, problem))
+        return problem_at(problem, text, "key");
+    if (!set_callback(reader, root, insert, problem))
+        return problem_at(problem, text, "callback");
     if (correlation_id.len > 0)
         insert->correlation_id = arena_copy(reader->memory, correlation_id);
     if (!text_member(root, "content_type", CONTENT_TYPE_BYTES_MAX, &content_type, problem))

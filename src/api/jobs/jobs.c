@@ -9,8 +9,11 @@
 #include "api/jobs/jobs.h"
 #include "api/jobs/job_json.h"
 #include "api/jobs/job_read.h"
+#include "api/jobs/letters.h"
 #include "api/jobs/why.h"
 #include "base/units.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 
 #include <openssl/evp.h>
 #include <string.h>
@@ -206,7 +209,7 @@ void handle_job_why(struct call *call)
 /* --- lists -------------------------------------------------------------------------------------- */
 
 struct job_page {
-    struct job_filter filter;
+    struct job_walk walk;
     size_t limit;
     struct job *jobs;
     size_t count;
@@ -235,41 +238,21 @@ static void answer_page(struct call *call)
     call_json(call, 200, &body);
 }
 
-bool job_filter_read(struct call *call, struct job_filter *ret_filter)
-{
-    struct job_filter filter = { .destination = call_query(call, "destination"), .code = call_query(call, "code") };
-    struct slice state = call_query(call, "state");
-    if (!call_tenant(call, call_query(call, "tenant"), &filter.tenant))
-        return false;
-    if (state.len > 0) {
-        filter.state = job_state_from_name(state);
-        if (filter.state == STATE_NONE) {
-            call_problem(call, 422, "invalid_state",
-                         "state must be pending, running, waiting, completed, dead or cancelled");
-            return false;
-        }
-    }
-    if (!call_cursor(call, "cursor", &filter.before_seq))
-        return false;
-    *ret_filter = filter;
-    return true;
-}
-
 /* Where few of many rows are wanted, a piece finds few or none, and the next goes on. */
 static enum status read_jobs(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct job_page *page = call->context;
     struct job *jobs;
     size_t count;
-    enum status status = reader->ops->reader_jobs(reader, &page->filter, page->limit - page->count, page->payload,
-                                                  &call->memory, &jobs, &count, &page->next, err);
+    enum status status = walk_page(reader, &page->walk, page->limit - page->count, page->payload, &call->memory, &jobs,
+                                   &count, err);
     if (status != STATUS_OK)
         return status;
     if (count > 0)
         memcpy(page->jobs + page->count, jobs, count * sizeof *jobs);
     page->count += count;
-    page->filter.before_seq = page->next;
-    call->reading.more = page->next != 0 && page->count < page->limit && ++page->pieces < PIECES_MAX;
+    page->next = page->walk.id_count == 0 ? page->walk.filter.before_seq : 0; /* a list of ids is not paged */
+    call->reading.more = !page->walk.over && page->count < page->limit && ++page->pieces < PIECES_MAX;
     return STATUS_OK;
 }
 
@@ -293,13 +276,12 @@ static void read_list(struct call *call)
 static void list_jobs(struct call *call, const char *name, enum job_state state)
 {
     struct job_page *page = call_alloc(call, sizeof *page);
-    if (!page || !job_filter_read(call, &page->filter) || !call_limit(call, &page->limit) ||
+    if (!page || !query_filter(call, &page->walk) || !call_limit(call, &page->limit) ||
         !read_payload_wish(call, &page->payload))
         return;
     if (state != STATE_NONE)
-        page->filter.state = state;
+        page->walk.filter.state = state;
     page->name = name;
-    page->filter.id = call_query(call, "id");
     if (page->payload && page->limit > PAYLOADS_MAX)
         page->limit = PAYLOADS_MAX;
     page->jobs = arena_alloc_array(&call->memory, page->limit, sizeof *page->jobs);
@@ -322,6 +304,17 @@ void handle_dead_list(struct call *call)
 
 /* --- acting on one ------------------------------------------------------------------------------- */
 
+static void answer_purged(struct call *call)
+{
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_member_int(&json, "matched", 1);
+    json_member_int(&json, "purged", 1);
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}
+
 static void answer_action(struct call *call)
 {
     const struct store_op *op = &call->batch->ops[0];
@@ -337,10 +330,13 @@ static void answer_action(struct call *call)
         call_problem(call, 409, "state_forbids", "the job is %s; only dead and waiting jobs can be tried again", state);
     else if (op->status == STATUS_CONFLICT)
         call_problem(call, 409, "state_forbids", "the job is %s; only %s", state,
-                     op->kind == OP_CANCEL ? "pending and waiting jobs can be cancelled"
+                     op->kind == OP_PURGE    ? "dead letters can be purged"
+                     : op->kind == OP_CANCEL ? "pending and waiting jobs can be cancelled"
                                            : "pending, waiting and running jobs can be given another priority");
     else if (op->status != STATUS_OK)
         call_problem(call, 422, "refused", "the store refused it: %s", status_name(op->status));
+    else if (op->kind == OP_PURGE)
+        answer_purged(call);
     else
         find_job(call, false, show_job);
 }
@@ -492,4 +488,9 @@ void handle_job_resend(struct call *call)
         return;
     json_decref(body);
     act_on(call, &(struct job_action){ .kind = OP_REDRIVE, .resend = true });
+}
+
+void handle_dead_delete(struct call *call)
+{
+    act_on(call, &(struct job_action){ .kind = OP_PURGE });
 }

@@ -18,13 +18,21 @@ void handle_job_resend(struct call *call);
 void handle_job_cancel(struct call *call);
 void handle_job_patch(struct call *call);
 void handle_dead_list(struct call *call);
+void handle_dead_delete(struct call *call);
+void handle_dead_purge(struct call *call);
+void handle_redrives_post(struct call *call);
+void handle_redrives_list(struct call *call);
+void handle_redrive_get(struct call *call);
+void handle_redrive_cancel(struct call *call);
+void handle_redrive_undo(struct call *call);
+void handle_subject_get(struct call *call);
+void handle_subject_delete(struct call *call);
+void handle_erasures_list(struct call *call);
+void handle_erasure_get(struct call *call);
 void handle_leases_post(struct call *call);
 void handle_leases_ack(struct call *call);
 void handle_leases_nack(struct call *call);
 void handle_leases_extend(struct call *call);
 void handle_decide(struct call *call);
-
-/* Reads state, destination, tenant, code and cursor of the query string. False: answered already. */
-bool job_filter_read(struct call *call, struct job_filter *ret_filter);
 
 #endif

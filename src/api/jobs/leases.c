@@ -13,6 +13,7 @@
 #include "api/jobs/job_read.h"
 #include "base/log.h"
 #include "engine/errors/errors.h"
+#include "engine/pull.h"
 #include "engine/settlement.h"
 
 #include <inttypes.h>

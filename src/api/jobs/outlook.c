@@ -2,6 +2,7 @@
 
 #include "api/call/ask.h"
 #include "api/call/shared.h"
+#include "engine/status.h"
 
 #include <inttypes.h>
 

@@ -10,6 +10,7 @@
 #define API_JOBS_OUTLOOK_H
 
 #include "api/call/call.h"
+#include "engine/status.h"
 
 struct outlook {
     struct slice destination; /* borrowed: must live as long as the call */

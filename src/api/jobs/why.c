@@ -2,6 +2,7 @@
 
 #include "api/jobs/job_json.h"
 #include "api/operate/incident_view.h"
+#include "engine/status.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -268,6 +269,9 @@ static void say_held(struct why *why)
         say_tenant_held(why);
     } else if (strcmp(why->held_by, HELD_BY_TENANT_BLOCK) == 0) {
         say_tenant_blocked(why);
+    } else if (strcmp(why->held_by, HELD_BY_KEY) == 0) {
+        buffer_printf(&why->reason, "another job of its key \"%.*s\" goes first", SLICE_ARG(why->job->key));
+        buffer_append_text(&why->next, "it goes when that has ended");
     } else if (strcmp(why->held_by, HELD_BY_JOB_BLOCK) == 0) {
         say_job_blocked(why);
     } else if (strcmp(why->held_by, gate_hold_name(HOLD_BLOCKED)) == 0) {
@@ -434,6 +438,8 @@ const char *why_held_by(const struct job *job, const struct destination_status *
                         instant now)
 {
     const char *held_by = status ? status->held_by : NULL;
+    if (job->behind && !(held_by && needs_somebody(status)))
+        return HELD_BY_KEY;
     if (lane && !(held_by && needs_somebody(status)))
         return lane->blocked ? HELD_BY_TENANT_BLOCK : HELD_BY_TENANT;
     return was_refused(job, now) && (!held_by || is_short(held_by)) ? HELD_BY_JOB_BLOCK : held_by;
@@ -490,7 +496,10 @@ static void find_hold(struct why *why, instant now)
         return;
     const char *held_by = why_held_by(job, status, why->lane, now);
     bool by_lane = held_by && (strcmp(held_by, HELD_BY_TENANT) == 0 || strcmp(held_by, HELD_BY_TENANT_BLOCK) == 0);
-    if (held_by && strcmp(held_by, HELD_BY_JOB_BLOCK) == 0) {
+    if (held_by && strcmp(held_by, HELD_BY_KEY) == 0) {
+        hold_by(why, held_by, INSTANT_NONE, INSTANT_NONE);
+        why->place = NULL; /* it is in no queue until the other has ended */
+    } else if (held_by && strcmp(held_by, HELD_BY_JOB_BLOCK) == 0) {
         hold_by(why, held_by, INSTANT_NONE, job->run_at);
         why->place = NULL; /* it is in no queue until then */
     } else if (by_lane) {

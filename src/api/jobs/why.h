@@ -6,12 +6,14 @@
 
 #include "base/buffer.h"
 #include "engine/engine.h"
+#include "engine/status.h"
 
 enum { WHY_AHEAD_MAX = STORE_PAGE_MAX }; /* jobs that are counted; then it says "or more" */
 
 /* The word of `held_by` when a tenant's lane is held for itself. */
 #define HELD_BY_TENANT "tenant_paused"
 #define HELD_BY_TENANT_BLOCK "tenant_blocked" /* likewise, because its answers are refused */
+#define HELD_BY_KEY "key"                     /* another of its key goes first */
 #define HELD_BY_JOB_BLOCK "job_blocked"       /* the job itself was refused, and others are not */
 #define HELD_BY_TENANT_DEAD "tenant_dead_full"
 #define HELD_BY_SHARE "share" /* its tenant's, of the slots */

@@ -66,7 +66,7 @@ static enum status note(struct map *map, const struct job *job, instant now)
 
 enum status dead_ages_look(struct dead_ages *ages, struct store_reader *reader, instant now, struct error *err)
 {
-    const struct job_filter filter = { .state = STATE_DEAD, .before_seq = ages->before_seq };
+    const struct job_filter filter = { .state = STATE_DEAD, .before_seq = ages->before_seq, .brief = true };
     struct arena memory = { 0 };
     struct job *jobs;
     size_t count;

@@ -4,6 +4,7 @@
 #include "api/observe/observe.h"
 #include "base/units.h"
 #include "config/problems.h"
+#include "store/trail_place.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void write_hash(struct json_writer *json, const unsigned char hash[EVENT_
 void event_write(struct json_writer *json, const struct event *event)
 {
     json_object_begin(json);
-    json_member_id(json, "id", event->number);
+    json_member_text(json, "id", event_id(event->number).text);
     json_member_instant(json, "at", event->at);
     json_member_text(json, "type", event_type_name(event->type));
     if (event->job.len > 0) {
@@ -34,7 +35,7 @@ void event_write(struct json_writer *json, const struct event *event)
         json_put_raw(json, event->data);
     }
     if (event->previous > 0)
-        json_member_id(json, "previous", event->previous);
+        json_member_text(json, "previous", event_id(event->previous).text);
     write_hash(json, event->hash);
     json_object_end(json);
 }
@@ -54,7 +55,7 @@ static const char *document_event(const char *action, const json_t *code)
     return NULL;
 }
 
-/* S0-093, S1-024: the record of an attempt that failed, or of a decision. False: the event tells of neither. */
+/* S0-093, S1-024, S1-060: the record of an attempt that failed, or of a decision. False: the event tells of neither. */
 static bool event_write_documents(struct json_writer *json, const struct event *event)
 {
     static const char *const same[] = { "retryCount", "maxRetries", "errorClassification", "backoffMinutes", "shouldRetry",
@@ -67,10 +68,11 @@ static bool event_write_documents(struct json_writer *json, const struct event *
     const json_t *error = json_object_get(data, "errorMessage"), *next = json_object_get(data, "nextRetryTime");
     const json_t *claim = json_object_get(data, "claimId"), *code = json_object_get(data, "errorCode");
     const char *name = document_event(json_string_value(json_object_get(data, "action")), code);
+    const json_t *took = json_object_get(data, "duration_ms");
     error = error ? error : json_object_get(data, "error");
     next = next ? next : json_object_get(data, "next_at");
     json_object_begin(json);
-    json_member_id(json, "id", event->number);
+    json_member_text(json, "id", event_id(event->number).text);
     json_member_instant(json, "timestamp", event->at);
     if (name)
         json_member_text(json, "eventType", name);
@@ -79,8 +81,11 @@ static bool event_write_documents(struct json_writer *json, const struct event *
     json_member_given(json, "destination", event->destination);
     json_member_given(json, "errorMessage", slice_from(json_string_value(error)));
     json_member_given(json, "error", slice_from(json_string_value(error)));
+    json_member_given(json, "submissionError", slice_from(json_string_value(error)));
     json_member_given(json, "nextRetryTime", slice_from(json_string_value(next)));
     json_member_given(json, "errorCode", slice_from(json_string_value(code)));
+    if (json_is_integer(took))
+        json_member_int(json, "executionTimeMs", json_integer_value(took));
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         const json_t *value = json_object_get(data, same[i]);
         char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
@@ -133,41 +138,6 @@ bool event_filter_takes(const struct event_filter *filter, const struct event *e
            (filter->types == 0 || (filter->types >> event->type & 1) != 0);
 }
 
-/* --- how far the trail goes ---------------------------------------------------------------------- */
-
-enum status events_follow(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err)
-{
-    struct arena memory = { 0 };
-    struct event *events;
-    size_t count = 0;
-    enum status status = reader->ops->reader_events(reader, after, 1, &memory, &events, &count, err);
-    *ret_more = count > 0;
-    arena_release(&memory);
-    return status;
-}
-
-enum status events_newest(struct store_reader *reader, int64_t low, int64_t *ret_newest, struct error *err)
-{
-    int64_t step = 1, high;
-    bool more = true;
-    enum status status = events_follow(reader, low, &more, err);
-    for (high = low; status == STATUS_OK && more && step < INT64_MAX / 4; step *= 2) {
-        low = high;
-        high = low + step;
-        status = events_follow(reader, high, &more, err);
-    }
-    while (status == STATUS_OK && low < high) {
-        int64_t middle = low + (high - low) / 2;
-        status = events_follow(reader, middle, &more, err);
-        if (more)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *ret_newest = low;
-    return status;
-}
-
 /* --- the list ------------------------------------------------------------------------------------- */
 
 enum {
@@ -178,7 +148,7 @@ enum {
 
 struct event_question {
     struct event_filter filter;
-    int64_t after;
+    struct trail_place after;
     size_t limit;
     bool documents; /* by the documents' names */
 };
@@ -187,7 +157,7 @@ struct event_question {
 struct event_page {
     struct call_list list; /* first */
     struct event_question question;
-    int64_t last; /* the newest that was looked at */
+    struct trail_place last; /* behind the newest that was looked at */
     size_t taken, looked_at;
     bool more; /* the read before had as many as it may have */
 };
@@ -196,10 +166,10 @@ static void take_events(struct event_page *page, const struct event *events, siz
 {
     const struct event_question *question = &page->question;
     for (size_t i = 0; i < count && page->taken < question->limit; i++) {
-        if (events[i].number <= question->after)
+        if (events[i].number <= trail_place_last(&question->after, events[i].number))
             continue;
         page->looked_at++;
-        page->last = events[i].number;
+        trail_place_advance(&page->last, events[i].number);
         if (!event_filter_takes(&question->filter, &events[i]))
             continue;
         if (question->documents && !event_write_documents(&page->list.json, &events[i]))
@@ -226,7 +196,7 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
     if (filter->job.len > 0)
         status = reader->ops->reader_history(reader, filter->tenant, filter->job, max, &memory, &events, &count, err);
     else
-        status = reader->ops->reader_events(reader, page->last, max, &memory, &events, &count, err);
+        status = trail_place_read(reader, &page->last, max, &memory, &events, &count, err);
     if (status == STATUS_OK) {
         take_events(page, events, count);
         page->more = filter->job.len == 0 && count == max;
@@ -250,11 +220,24 @@ static bool read_format(struct call *call, bool *ret_documents)
 static void answer_page(struct call *call)
 {
     struct event_page *page = call->context;
+    char last[PLACE_BYTES];
+    trail_place_format(&page->last, last);
     json_array_end(&page->list.json);
-    json_member_cursor(&page->list.json, page->more || page->taken == page->question.limit ? page->last : 0);
-    json_member_id(&page->list.json, "last", page->last);
+    if (page->more || page->taken == page->question.limit)
+        json_member_text(&page->list.json, "next", last);
+    else
+        json_member_cursor(&page->list.json, 0);
+    json_member_text(&page->list.json, "last", last);
     json_object_end(&page->list.json);
     call_json(call, 200, &page->list.body);
+}
+
+static bool read_place(struct call *call, const char *name, struct trail_place *ret_place)
+{
+    if (trail_place_parse(call_query(call, name), ret_place))
+        return true;
+    call_problem(call, 422, "invalid_cursor", "%s must be what an earlier answer gave", name);
+    return false;
 }
 
 void handle_events_list(struct call *call)
@@ -262,7 +245,7 @@ void handle_events_list(struct call *call)
     const char *from = call_query(call, "cursor").len > 0 ? "cursor" : "after";
     struct event_page *page = call_alloc(call, sizeof *page);
     struct event_question *question = page ? &page->question : NULL;
-    if (!page || !event_filter_read(call, &question->filter) || !call_cursor(call, from, &question->after) ||
+    if (!page || !event_filter_read(call, &question->filter) || !read_place(call, from, &question->after) ||
         !call_limit(call, &question->limit) || !read_format(call, &question->documents))
         return;
     page->last = question->after;

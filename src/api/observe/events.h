@@ -18,9 +18,4 @@ bool event_filter_takes(const struct event_filter *filter, const struct event *e
 /* Writes one object. */
 void event_write(struct json_writer *json, const struct event *event);
 
-/* Whether there are events behind that number. */
-enum status events_follow(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err) MUST_CHECK;
-/* The number of the newest event, not less than `low`: they have no gaps, so few looks find it among any number. */
-enum status events_newest(struct store_reader *reader, int64_t low, int64_t *ret_newest, struct error *err) MUST_CHECK;
-
 #endif

@@ -5,8 +5,8 @@
 
 #include "api/call/ask.h"
 #include "api/observe/dead_ages.h"
-#include "api/observe/events.h"
 #include "api/observe/observe.h"
+#include "store/trail_place.h"
 
 static double number_at(const void *start, size_t offset)
 {
@@ -66,9 +66,17 @@ static void answer_metrics(struct call *call)
         call_no_memory(call);
         return;
     }
+    struct source_figures sources[SOURCES_MAX];
+    scene->sources = sources;
+    scene->source_count = source_board_copy(call->api->settings.sources, sources);
     scene->writer = writer_measures(call->api->settings.writer);
+    struct node_figures *nodes = call->api->settings.node_figures ? arena_alloc(&call->memory, sizeof *nodes) : NULL;
+    if (nodes)
+        call->api->settings.node_figures(call->api->settings.context, nodes);
+    scene->nodes = nodes;
     for (const struct metric_row *row = metric_rows; row->family.name; row++)
         write_row(row, &body, scene);
+    scene->sources = NULL;
     call_send(call, 200, EXPOSITION_CONTENT_TYPE, &body);
 }
 

@@ -16,6 +16,8 @@
 #include "api/call/measures.h"
 #include "base/exposition.h"
 #include "engine/measures.h"
+#include "engine/status.h"
+#include "node/source_board.h"
 
 enum { METRICS_LARGEST_MAX = 20 }; /* tenants of a destination that are reported singly by how many jobs they have */
 
@@ -54,6 +56,9 @@ struct metrics_scene {
     size_t looks;       /* at dead letters */
     enum status status; /* of asking the engine */
     int64_t last_event;
+    struct source_figures *sources;
+    size_t source_count;
+    const struct node_figures *nodes; /* NULL: it has its store for itself */
 };
 
 /* Where a value comes from: those before FROM_NUMBER for each destination. */

@@ -3,6 +3,7 @@
  */
 #include "api/call/shared.h"
 #include "api/observe/metrics.h"
+#include "engine/status.h"
 
 /* ---- from the store ---- */
 
@@ -65,7 +66,7 @@ static bool has_turn(const struct metrics_destination *destination, int64_t lane
 static enum status attach_turns(struct call *call, struct metrics_destination *destination, const struct engine *engine)
 {
     const struct destination_measures *measured = destination->measured;
-    size_t measured_count = measured ? measured->measures.tenant_count : 0;
+    size_t measured_count = measured ? measured->measures.tenants.count : 0;
     destination->turns =
         arena_alloc_array(&call->memory, destination->largest_count + measured_count + 1, sizeof *destination->turns);
     if (!destination->turns)

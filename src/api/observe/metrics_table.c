@@ -6,6 +6,7 @@
 #include "api/call/shared.h"
 #include "api/observe/dead_ages.h"
 #include "api/observe/metrics.h"
+#include "engine/status.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -103,7 +104,7 @@ FIGURE(retried, m->verdicts[VERDICT_RETRY] + m->decided[VERDICT_RETRY])
 FIGURE(exhausted, died_by(m, VERDICT_EXHAUSTED) + m->decided[VERDICT_EXHAUSTED])
 FIGURE(permanent, died_by(m, VERDICT_PERMANENT) + m->decided[VERDICT_PERMANENT])
 FIGURE(died, died_of_all(m))
-FIGURE(queue_mean, histogram_total(&m->queued) > 0 ? histogram_mean(&m->queued) / SECOND_MS : NAN)
+FIGURE(queue_mean, histogram_total(&m->times.queued) > 0 ? histogram_mean(&m->times.queued) / SECOND_MS : NAN)
 FIGURE(queue_oldest, waited(m, of->counts.ready, scene->now))
 FIGURE(availability, ratio(m->available_ms, m->observed_ms))
 FIGURE(up, of->measured->checked ? of->measured->up : NAN)
@@ -194,9 +195,9 @@ static void success(const struct exposition *out, const struct metrics_destinati
 static void codes_of(const struct exposition *out, const struct metrics_destination *destination, bool dead)
 {
     const struct measures *measures = &destination->measured->measures;
-    for (size_t i = 0; i <= measures->code_count; i++) {
-        bool other = i == measures->code_count;
-        const struct code_measure *code = other ? &measures->other_codes : &measures->codes[i];
+    for (size_t i = 0; i <= measures->codes.count; i++) {
+        bool other = i == measures->codes.count;
+        const struct code_measure *code = other ? &measures->codes.other : &measures->codes.items[i];
         int64_t count = dead ? code->dead : code->failed;
         if (count > 0)
             tell(out, destination, TEXT("code", other ? "other" : code->code), (double)count);
@@ -260,8 +261,8 @@ static void tenants_of(const struct exposition *out, const struct metrics_destin
 {
     const struct measures *measures = &destination->measured->measures;
     const struct measured_tenant *tenants = destination->measured->tenants;
-    int64_t others = dead ? measures->other_tenants.dead : measures->other_tenants.processed;
-    for (size_t i = 0; i < measures->tenant_count; i++)
+    int64_t others = dead ? measures->tenants.other.dead : measures->tenants.other.processed;
+    for (size_t i = 0; i < measures->tenants.count; i++)
         tell(out, destination, LABEL("tenant", tenants[i].tenant), (double)(dead ? tenants[i].dead : tenants[i].processed));
     if (others > 0)
         tell(out, destination, TEXT("tenant", "other"), (double)others);
@@ -454,6 +455,41 @@ static double engine_idle(const struct metrics_scene *scene)
     return ran_at == 0 ? NAN : scene->now > ran_at ? seconds(scene->now - ran_at) : 0;
 }
 
+/* ---- of nodes that share the store ---- */
+
+/* One number that only a node has. */
+#define NODE_NUMBER(name, expression)                               \
+    static double name(const struct metrics_scene *scene)           \
+    {                                                               \
+        const struct node_figures *n = scene->nodes;                \
+        return n ? (double)(expression) : NAN;                      \
+    }
+
+NODE_NUMBER(nodes, n->count)
+NODE_NUMBER(unowned, n->unowned)
+NODE_NUMBER(trusted, n->trusted)
+NODE_NUMBER(taken_for_dead, n->taken_for_dead)
+
+static void silent(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; scene->nodes && i < scene->nodes->count; i++)
+        exposition_sample(out, &TEXT("node", scene->nodes->nodes[i].name), 1, seconds(scene->nodes->nodes[i].silent_ms));
+}
+
+static void owned(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; scene->nodes && i < scene->nodes->count; i++)
+        exposition_sample(out, &TEXT("node", scene->nodes->nodes[i].name), 1, (double)scene->nodes->nodes[i].destinations);
+}
+
+static void moved(const struct exposition *out, const struct metrics_scene *scene)
+{
+    if (!scene->nodes)
+        return;
+    exposition_sample(out, &TEXT("how", "taken"), 1, (double)scene->nodes->taken);
+    exposition_sample(out, &TEXT("how", "given"), 1, (double)scene->nodes->given);
+}
+
 static double disk_limit(const struct metrics_scene *scene)
 {
     return (double)scene->api->config->disk_free_bytes;
@@ -462,6 +498,75 @@ static double disk_limit(const struct metrics_scene *scene)
 static double jobs_limit(const struct metrics_scene *scene)
 {
     return scene->api->config->pending_max > 0 ? (double)scene->api->config->pending_max : NAN;
+}
+
+/* ---- sources ---- */
+
+/* One sample a source; what is not known has none. */
+static void of_sources(const struct exposition *out, const struct metrics_scene *scene,
+                       double (*value)(const struct source_figures *source))
+{
+    for (size_t i = 0; i < scene->source_count; i++) {
+        double number = value(&scene->sources[i]);
+        if (!isnan(number))
+            exposition_sample(out, &TEXT("source", scene->sources[i].name), 1, number);
+    }
+}
+
+static double source_up(const struct source_figures *source)
+{
+    return source->state == SOURCE_READING || source->state == SOURCE_WAITING;
+}
+
+static double source_held(const struct source_figures *source)
+{
+    return (double)source->held;
+}
+
+static double source_lag(const struct source_figures *source)
+{
+    return source->lag >= 0 ? (double)source->lag : NAN;
+}
+
+static double source_memory(const struct source_figures *source)
+{
+    return source->checked && source->redis.limit_bytes > 0 ? redis_health_share(&source->redis) : NAN;
+}
+
+static void sources_up(const struct exposition *out, const struct metrics_scene *scene)
+{
+    of_sources(out, scene, source_up);
+}
+
+static void sources_held(const struct exposition *out, const struct metrics_scene *scene)
+{
+    of_sources(out, scene, source_held);
+}
+
+static void sources_lag(const struct exposition *out, const struct metrics_scene *scene)
+{
+    of_sources(out, scene, source_lag);
+}
+
+static void sources_memory(const struct exposition *out, const struct metrics_scene *scene)
+{
+    of_sources(out, scene, source_memory);
+}
+
+static void sources_entries(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->source_count; i++) {
+        const struct source_figures *source = &scene->sources[i];
+        const struct {
+            const char *result;
+            int64_t count;
+        } results[] = { { "accepted", source->counts.accepted }, { "duplicate", source->counts.duplicates },
+                        { "rejected", source->counts.rejected }, { "gone", source->counts.gone } };
+        for (size_t k = 0; k < sizeof results / sizeof *results; k++) {
+            const struct metric_label labels[] = { TEXT("source", source->name), TEXT("result", results[k].result) };
+            exposition_sample(out, labels, 2, (double)results[k].count);
+        }
+    }
 }
 
 /* Where a row's value comes from. */
@@ -484,7 +589,7 @@ const struct metric_row metric_rows[] = {
     /* Asked for by RN-BIL-004. */
     { COUNTER("submission_retry_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
     { HISTOGRAM("submission_retry_backoff_minutes", "destination", "Waits before retries, in minutes."),
-      SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
+      SPREAD(times.wait, wait_minutes_scale), OF_DECISIONS },
     { COUNTER("submission_retry_max_exceeded", "destination", "Jobs that used up their retries."), VALUE(exhausted),
       OF_DECISIONS },
     { COUNTER("error_classification_distribution", "destination, classification",
@@ -492,14 +597,14 @@ const struct metric_row metric_rows[] = {
       EACH(labels), OF_DECISIONS },
     /* Asked for by RN-BIL-005. */
     { HISTOGRAM("retry_analysis_duration_seconds", "destination", "How long it took to judge an answer and decide."),
-      SPREAD(analysis, analysis_scale), OF_DECISIONS },
+      SPREAD(times.analysis, analysis_scale), OF_DECISIONS },
     { COUNTER("retry_scheduled_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
     { COUNTER("max_retries_exceeded_total", "destination", "Jobs that used up their retries."), VALUE(exhausted),
       OF_DECISIONS },
     { COUNTER("permanent_errors_total", "destination", "Jobs that died of a permanent error."), VALUE(permanent),
       OF_DECISIONS },
     { HISTOGRAM("backoff_duration_minutes", "destination", "Waits before retries, in minutes."),
-      SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
+      SPREAD(times.wait, wait_minutes_scale), OF_DECISIONS },
     { GAUGE("retry_success_rate", "destination, attempt",
             "Share of the attempts of that number that were delivered since the start, 0 to 1; `all`: of the jobs that "
             "were retried and are delivered or dead."),
@@ -508,7 +613,7 @@ const struct metric_row metric_rows[] = {
     { COUNTER("retry_attempts_total", "destination, attempt",
               "Retries that were scheduled, by the number of the attempt that had failed."),
       EACH(retries) },
-    { HISTOGRAM("retry_backoff_delay_seconds", "destination", "Waits before retries."), SPREAD(wait, wait_scale) },
+    { HISTOGRAM("retry_backoff_delay_seconds", "destination", "Waits before retries."), SPREAD(times.wait, wait_scale) },
     { COUNTER("dlq_entries_total", "destination",
               "Jobs that died. Those whose deadline passed while they waited have no destination."),
       VALUE(died), .expired = { "", "" } },
@@ -567,11 +672,11 @@ const struct metric_row metric_rows[] = {
       MEASURED(recovered) },
     { HISTOGRAM("insist_attempt_duration_seconds", "destination",
                 "How long an attempt took; of pull workers from lease to end."),
-      SPREAD(duration, duration_scale) },
+      SPREAD(times.duration, duration_scale) },
     { HISTOGRAM("insist_delivery_seconds", "destination", "From a job's arrival to its delivery."),
-      SPREAD(delivery, delivery_scale) },
+      SPREAD(times.delivery, delivery_scale) },
     { HISTOGRAM("insist_queue_seconds", "destination", "From when a job could be sent to its first attempt."),
-      SPREAD(queued, delivery_scale) },
+      SPREAD(times.queued, delivery_scale) },
     { GAUGE("insist_queue_mean_seconds", "destination", "The mean of insist_queue_seconds since the start."),
       VALUE(queue_mean) },
     { GAUGE("insist_queue_oldest_seconds", "destination",
@@ -582,7 +687,7 @@ const struct metric_row metric_rows[] = {
       MEASURED(capped) },
     { HISTOGRAM("insist_backoff_spread_ratio", "destination",
                 "Where in its spread each wait was drawn, 0 to 1: even when the spread is."),
-      SPREAD(spread, spread_scale) },
+      SPREAD(times.spread, spread_scale) },
 
     /* ---- destinations ---- */
     { GAUGE("insist_in_flight", "destination", "Attempts under way."), VALUE(in_flight) },
@@ -628,6 +733,18 @@ const struct metric_row metric_rows[] = {
             "stand has no series."),
       WHOLE(alerts) },
 
+    /* ---- sources ---- */
+    { GAUGE("insist_source_up", "source", "1 while its Redis is read, 0 while it cannot be."), WHOLE(sources_up) },
+    { COUNTER("insist_source_entries_total", "source, result",
+              "Entries by what came of them: `accepted`, a `duplicate` of a job that was there, `rejected`, or `gone` before they "
+              "were read."),
+      WHOLE(sources_entries) },
+    { GAUGE("insist_source_held", "source", "Entries that were read and are not stored yet."), WHOLE(sources_held) },
+    { GAUGE("insist_source_lag", "source", "Entries in the stream that were not read yet, as of ten seconds ago at most."),
+      WHOLE(sources_lag) },
+    { GAUGE("insist_source_redis_memory_ratio", "source", "Used part of the memory that its Redis may use."),
+      WHOLE(sources_memory) },
+
     /* ---- the daemon ---- */
     { GAUGE("insist_build_info", "version", "1, with the version."), WHOLE(build) },
     { COUNTER("insist_http_requests_total", "class, code",
@@ -647,6 +764,16 @@ const struct metric_row metric_rows[] = {
     { GAUGE("insist_store_wal_bytes", "", "Size of the store's write-ahead log."), NUMBER(metrics_store_wal_bytes) },
     { GAUGE("insist_disk_free_bytes", "", "Free space where the store is."), NUMBER(metrics_disk_free) },
     { GAUGE("insist_disk_free_limit_bytes", "", "limits.disk_free: below it no job is taken."), NUMBER(disk_limit) },
+    { GAUGE("insist_nodes", "", "Nodes that share the store and run. These seven are of a node; a daemon alone has none."),
+      NUMBER(nodes) },
+    { GAUGE("insist_node_silent_seconds", "node", "Since another node was heard of; six are taken for its death."),
+      WHOLE(silent) },
+    { GAUGE("insist_node_destinations", "node", "Destinations that a node owns."), WHOLE(owned) },
+    { GAUGE("insist_destinations_unowned", "", "Destinations that no node owns: nothing is sent there."), NUMBER(unowned) },
+    { GAUGE("insist_node_trusted", "", "1 while this node may send: it could say of late that it lives."), NUMBER(trusted) },
+    { COUNTER("insist_nodes_taken_for_dead_total", "", "Sessions of other nodes that this one ended."),
+      NUMBER(taken_for_dead) },
+    { COUNTER("insist_destinations_moved_total", "how", "Destinations that this node took, or gave away."), WHOLE(moved) },
     { COUNTER("process_cpu_seconds_total", "", "Processor time of the process."), NUMBER(metrics_process_cpu) },
     { GAUGE("process_resident_memory_bytes", "", "Memory in use."), NUMBER(metrics_process_resident) },
     { GAUGE("process_virtual_memory_bytes", "", "Virtual memory."), NUMBER(metrics_process_virtual) },

@@ -16,5 +16,7 @@ void handle_events_stream(struct call *call);
 
 /* Ends those who follow the trail; `reason` is a constant word that they are sent. */
 void event_streams_end(struct api *api, const char *reason);
+void handle_report_daily(struct call *call);
+void handle_report_weekly(struct call *call);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/embedded.h"
 #include "base/log.h"
 #include "engine/measures.h"
+#include "engine/status.h"
 
 #include <string.h>
 

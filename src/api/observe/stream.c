@@ -11,6 +11,7 @@
 #include "api/observe/observe.h"
 #include "api/observe/events.h"
 #include "base/log.h"
+#include "store/trail_place.h"
 
 #include <event2/event.h>
 #include <inttypes.h>
@@ -19,6 +20,7 @@ enum {
     TICK_MS = 250,
     HEARTBEAT_MS = 15 * 1000,
     SLOW_MS = 30 * 1000, /* a piece that was not taken for so long is the last */
+    SHARED_EVERY_MS = 1000, /* so often it is looked for what other nodes have written */
     RETRY_MS = 2000,     /* after which a browser comes again */
     EVENTS_AT_ONCE = 64,
     PIECE_BYTES_MAX = 64 * 1024, /* and one event more */
@@ -28,7 +30,7 @@ enum {
 /* A piece of the trail, on its way from the store. */
 struct trail_piece {
     bool asked;
-    int64_t after;        /* it begins behind that event */
+    struct trail_place after;   /* it begins there */
     int64_t skipped;      /* so many before it are left out */
     int64_t transactions; /* of the writer, before it was read */
     size_t max, count;
@@ -40,10 +42,12 @@ struct trail_piece {
 
 struct follower {
     struct event_filter filter;
-    int64_t after;        /* the number of the last event that was looked at */
+    struct trail_place after;   /* behind the last event that was looked at */
+    bool from_now;        /* with what is new */
+    bool shared;          /* others write too, of whom this daemon does not hear */
     int64_t newest;       /* not further behind than so many events; 0: all are wanted */
     int64_t transactions; /* of the writer, when the store was last read to its end */
-    instant wrote_at;
+    instant wrote_at, read_at;
     const char *end; /* why it ends; NULL: it does not */
     bool begun;
     bool caught_up; /* and nothing has been written since, as far as the last look at the writer tells */
@@ -67,10 +71,12 @@ static void write_own(struct buffer *out, const char *name, const char *member, 
 }
 
 /* A line end within would end the event: JSON has none but as white space. */
-static void write_one(struct buffer *out, const struct event *event)
+static void write_one(struct buffer *out, const struct trail_place *place, const struct event *event)
 {
     struct json_writer json = json_writer(out);
-    buffer_printf(out, "id: %" PRId64 "\ndata: ", event->number);
+    char text[PLACE_BYTES];
+    trail_place_format(place, text);
+    buffer_printf(out, "id: %s\ndata: ", text);
     size_t from = out->len;
     event_write(&json, event);
     for (size_t i = from; i < out->len; i++)
@@ -82,7 +88,9 @@ static void write_one(struct buffer *out, const struct event *event)
 /* Without data: it is no event, but the client remembers the id, and proxies see that somebody is there. */
 static void write_place(struct buffer *out, const struct follower *follower)
 {
-    buffer_printf(out, ":\nid: %" PRId64 "\n\n", follower->after);
+    char text[PLACE_BYTES];
+    trail_place_format(&follower->after, text);
+    buffer_printf(out, ":\nid: %s\n\n", text);
 }
 
 static void write_beginning(struct buffer *out, const struct follower *follower)
@@ -93,33 +101,19 @@ static void write_beginning(struct buffer *out, const struct follower *follower)
 
 /* --- what is read --------------------------------------------------------------------------------- */
 
-/* Who wants the newest only, and is further behind, hears how many it misses. */
-static enum status skip_old(struct store_reader *reader, const struct follower *follower, struct trail_piece *piece,
-                            struct error *err)
-{
-    int64_t newest;
-    bool behind;
-    enum status status = events_follow(reader, piece->after + follower->newest, &behind, err);
-    if (status != STATUS_OK || !behind)
-        return status;
-    status = events_newest(reader, piece->after + follower->newest, &newest, err);
-    if (status != STATUS_OK)
-        return status;
-    piece->skipped = newest - follower->newest - piece->after;
-    piece->after = newest - follower->newest;
-    return STATUS_OK;
-}
-
 static enum status read_piece(struct call *call, struct store_reader *reader, struct error *err)
 {
     const struct follower *follower = call->context;
     struct trail_piece *piece = &((struct follower *)call->context)->piece;
     (void)err; /* the answer has begun: follow_next tells */
     piece->max = follower->newest > 0 ? (size_t)follower->newest : EVENTS_AT_ONCE;
-    piece->status = follower->newest > 0 ? skip_old(reader, follower, piece, &piece->error) : STATUS_OK;
+    /* Who wants the newest only, and is further behind, hears how many it misses. */
+    piece->status = follower->newest > 0
+                        ? trail_place_skip(reader, &piece->after, follower->newest, &piece->skipped, &piece->error)
+                        : STATUS_OK;
     if (piece->status == STATUS_OK)
-        piece->status = reader->ops->reader_events(reader, piece->after, piece->max, &piece->memory, &piece->events,
-                                                   &piece->count, &piece->error);
+        piece->status = trail_place_read(reader, &piece->after, piece->max, &piece->memory, &piece->events, &piece->count,
+                                   &piece->error);
     return STATUS_OK;
 }
 
@@ -138,9 +132,9 @@ static void write_piece(struct follower *follower, struct buffer *out)
         write_own(out, "skipped", "events", NULL, piece->skipped);
     follower->after = piece->after;
     for (; i < piece->count && out->len < PIECE_BYTES_MAX; i++) {
+        trail_place_advance(&follower->after, piece->events[i].number);
         if (event_filter_takes(&follower->filter, &piece->events[i]))
-            write_one(out, &piece->events[i]);
-        follower->after = piece->events[i].number;
+            write_one(out, &follower->after, &piece->events[i]);
     }
     bool all = i == piece->count && piece->count < piece->max; /* nothing follows what was read */
     follower->transactions = all ? piece->transactions : -1;
@@ -163,6 +157,7 @@ static enum piece follow_next(struct call *call, struct buffer *out)
         /* Asked before the store is read: what is written meanwhile counts as new. */
         *piece = (struct trail_piece){ .asked = true, .after = follower->after,
                                        .transactions = writer_figures(api->settings.writer).transactions };
+        follower->read_at = api_now(api);
         return PIECE_READ;
     }
     if (was_read && piece->status != STATUS_OK) {
@@ -199,7 +194,7 @@ static void look_after(struct call *call, void *context)
         call_stream_cut(call, &last);
         return;
     }
-    if (follower->transactions != *transactions)
+    if (follower->transactions != *transactions || (follower->shared && now >= follower->read_at + SHARED_EVERY_MS))
         follower->caught_up = false;
     if (!follower->caught_up || now >= follower->wrote_at + HEARTBEAT_MS)
         call_stream_wake(call);
@@ -210,17 +205,17 @@ static void on_tick(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
     struct api *api = context;
     int64_t transactions = writer_figures(api->settings.writer).transactions;
     if (call_streams_visit(api, follow_next, look_after, &transactions) == 0)
-        event_del(api->stream_timer);
+        event_del(api->streams.timer);
 }
 
 static bool start_timer(struct api *api)
 {
     static const struct timeval every = { TICK_MS / 1000, TICK_MS % 1000 * 1000 };
-    if (!api->stream_timer)
-        api->stream_timer = event_new(api->http.loop, -1, EV_PERSIST, on_tick, api);
-    if (!api->stream_timer)
+    if (!api->streams.timer)
+        api->streams.timer = event_new(api->http.loop, -1, EV_PERSIST, on_tick, api);
+    if (!api->streams.timer)
         return false;
-    return event_pending(api->stream_timer, EV_TIMEOUT, NULL) || event_add(api->stream_timer, &every) == 0;
+    return event_pending(api->streams.timer, EV_TIMEOUT, NULL) || event_add(api->streams.timer, &every) == 0;
 }
 
 static void end_one(struct call *call, void *context)
@@ -242,8 +237,8 @@ static bool read_after(struct call *call, struct follower *follower)
 {
     struct slice last = call_header(call, SLICE("Last-Event-ID"));
     struct slice after = last.len > 0 ? last : call_query(call, "after");
-    follower->after = INT64_MAX;
-    if (after.len == 0 || (slice_to_int64(after, &follower->after) && follower->after >= 0))
+    follower->from_now = after.len == 0;
+    if (trail_place_parse(after, &follower->after))
         return true;
     call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the id of an event");
     return false;
@@ -253,11 +248,17 @@ static bool read_after(struct call *call, struct follower *follower)
 static enum status find_place(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct follower *follower = call->context;
-    int64_t newest;
-    enum status status = events_newest(reader, 0, &newest, err);
-    if (status == STATUS_OK && follower->after > newest)
-        follower->after = newest;
-    return status;
+    struct trail_place end;
+    enum status status = trail_place_end(reader, 0, &end, err);
+    follower->shared = reader->ops->reader_heads != NULL;
+    if (status != STATUS_OK)
+        return status;
+    if (follower->from_now)
+        follower->after = end;
+    for (size_t i = 0; i < follower->after.count; i++)
+        if (follower->after.last[i] > trail_place_last(&end, follower->after.last[i]))
+            follower->after.last[i] = trail_place_last(&end, follower->after.last[i]);
+    return STATUS_OK;
 }
 
 static void begin_stream(struct call *call)

@@ -8,6 +8,7 @@
 #include "api/operate/operate.h"
 #include "config/problems.h"
 #include "engine/alerts/alert_record.h"
+#include "engine/orders.h"
 
 #include <jansson.h>
 #include <string.h>

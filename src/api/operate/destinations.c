@@ -6,7 +6,10 @@
 #include "api/call/counts.h"
 #include "api/call/query.h"
 #include "api/operate/operate.h"
+#include "api/operate/rules.h"
 #include "config/problems.h"
+#include "engine/orders.h"
+#include "engine/status.h"
 
 #include <string.h>
 
@@ -112,7 +115,9 @@ static void write_view(struct json_writer *json, const struct call *call, const 
     write_pace(json, &status->pace, api_now(call->api));
 }
 
-static void write_destination(struct json_writer *json, const struct call *call, const struct destination_total *counts)
+/* `whole`: with its rules, which a list has no room for. */
+static void write_destination(struct json_writer *json, const struct call *call, const struct destination_total *counts,
+                              bool whole)
 {
     static const struct destination_status unknown = { 0 };
     const struct destination_config *config = config_destination(call->api->config, counts->destination);
@@ -121,6 +126,10 @@ static void write_destination(struct json_writer *json, const struct call *call,
     json_object_begin(json);
     write_shared(json, call, counts, config, status);
     if (!call->tenant_bound.data) {
+        if (whole && call->api->config->node.name)
+            json_member_text(json, "owner", call->api->config->node.name); /* who answers is that */
+        if (whole && config)
+            json_member_given(json, "pinned", slice_from(config->node));
         json_member_bool(json, "configured", config != NULL);
         if (config) {
             json_member_text(json, "transport", transport_name(config->transport));
@@ -134,6 +143,8 @@ static void write_destination(struct json_writer *json, const struct call *call,
             json_member_instant(json, "oldest_at", status->next_since);
         if (status->known)
             write_view(json, call, config, status);
+        if (config && whole)
+            rules_write(json, config);
     }
     json_object_end(json);
 }
@@ -154,7 +165,7 @@ static void answer_list(struct call *call)
     json_name(&json, "destinations");
     json_array_begin(&json);
     for (size_t i = page->first; i < page->end; i++)
-        write_destination(&json, call, &page->counts.items[i]);
+        write_destination(&json, call, &page->counts.items[i], false);
     json_array_end(&json);
     json_name(&json, "next");
     if (page->end < page->counts.count && page->end > 0)
@@ -232,7 +243,7 @@ static void write_one(struct call *call)
     }
     struct buffer body = call_buffer();
     struct json_writer json = json_writer(&body);
-    write_destination(&json, call, call->context);
+    write_destination(&json, call, call->context, true);
     call_json(call, 200, &body);
 }
 
@@ -274,6 +285,8 @@ static void after_order(struct call *call)
         call_problem(call, 404, "tenant_not_found", "%s", order->error.text);
     else if (order->status == STATUS_LIMIT)
         call_problem(call, 409, "too_many_paused", "%s", order->error.text);
+    else if (order->status == STATUS_NOT_FOUND && config_destination(call->api->config, call->parameters[0]))
+        ask_later(call, call->parameters[0]); /* this node has just become its owner, and reads it */
     else if (order->status == STATUS_NOT_FOUND)
         not_found(call, call->parameters[0]);
     else if (order->status != STATUS_OK)

@@ -5,6 +5,7 @@
 #include "api/call/counts.h"
 #include "api/call/query.h"
 #include "api/operate/operate.h"
+#include "engine/status.h"
 
 struct tenant_row {
     struct lane lane;

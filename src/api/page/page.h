@@ -7,7 +7,6 @@
 #include "api/call/shared.h"
 
 void handle_root(struct call *call);
-void handle_page_style(struct call *call);
-void handle_page_script(struct call *call);
+void handle_page_file(struct call *call);
 
 #endif

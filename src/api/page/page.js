@@ -1,297 +1,218 @@
 /*
- * The page's script. It speaks only the HTTP API, with addresses relative to the page's own.
- *
- * It follows /v1/events/stream and asks for the figures when something happened, and every few seconds anyhow; without
- * the stream only that. What is shown of them and done with them is in the page's other scripts, which share their names
- * with this one. This one is the last, as it starts.
+ * The page: which screen an address means, the keys, the language, the colours, who is asking, and how live it is.
  */
-"use strict";
+import { $, attribute, el, link as anchor, onRedraw, place, set, show } from "./dom.js";
+import { LANGUAGES, duration, keep, keptWord, language, loadWords, t, timeOf, zone } from "./words.js";
+import { POLL_MS, begin, known, line, renew, token, useToken } from "./live.js";
+import { confirmThat } from "./acts.js";
 
-const POLL_MS = 5000;            // the figures are asked for this often, whatever happens
-const REFRESH_LEAST_MS = 400;    // and not more often than this, nor for more than a fifth of the time
-const REFRESH_SHARE = 5;
-const ANSWER_MS = 10000;         // how long an answer may take
-const SILENCE_MS = 40000;        // the stream says something each 15 s
-const STREAM_AGAIN_MS = 1000;
-const STREAM_REFUSED_MS = 15000;
-const DEAD_EVERY_MS = 5000;     // counting dead letters costs the daemon more than the rest
-const DESTINATIONS_MAX = 200;
-const TOKEN_KEY = "insist.token";
+const THEME_KEY = "insist.theme";
 
-const known = {
-  stats: null, destinations: [], more: false, incidents: [], alerts: null, alertsMore: false, dead: null,
-  scopes: null, tenant: null,
+/* Address -> file and name of the screen. In the order of the menu; those without a key are reached from others. */
+const SCREENS = {
+  "": ["now", "now", "n"], jobs: ["jobs", "jobs", "j"], dead: ["dead", "dead", "d"], alerts: ["watch", "alerts", "a"],
+  incidents: ["watch", "incidents", "i"], tenants: ["watch", "tenants", "t"], nodes: ["watch", "nodes", "o"],
+  simulate: ["plan", "simulate", "s"], reports: ["plan", "reports", "r"],
+  destination: ["destination", "destination"], job: ["jobs", "job"], redrive: ["dead", "redrive"], incident: ["watch", "incident"],
+  fairness: ["watch", "tenants"],
 };
-const link = { lastOk: 0, since: 0, failed: "", streaming: false, refused: "", needsToken: false };
+const UNDER = { destination: "", job: "jobs", redrive: "dead", incident: "incidents", fairness: "tenants" };
 
-/* ---- asking the daemon ---- */
+let at = null; // the screen that is shown: {name, path, query, state, screen, data}
 
-function token() {
-  try {
-    return sessionStorage.getItem(TOKEN_KEY) || "";
-  } catch {
-    return ""; // storage may be forbidden: the token is then asked for each time
+function addressOf() {
+  const [path, text] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").map(decodeURIComponent);
+  return { name: parts[0], path: parts.slice(1), query: Object.fromEntries(new URLSearchParams(text || "")) };
+}
+
+async function go() {
+  const address = addressOf();
+  const [file, part] = SCREENS[address.name] || [];
+  if (!file) {
+    location.replace("#/");
+    return;
   }
+  const same = at && at.name === address.name && at.path.join("/") === address.path.join("/");
+  const module = await import(`./${file}.js`);
+  at = { ...address, screen: module[part], state: same ? at.state : {}, data: same ? at.data : null };
+  drawNav();
+  if (!same) {
+    $("view").replaceChildren(el("p", { class: "hint", text: t("asking") }));
+    scrollTo(0, 0);
+    if (document.activeElement !== $("find-text")) $("view").focus({ preventScroll: true });
+  } else if (at.data) drawScreen();
+  $("confirm").close();
+  renew();
 }
 
-function headers(more) {
-  const all = { Accept: "application/json", ...more };
-  if (token()) all.Authorization = "Bearer " + token();
-  return all;
-}
-
-class Refusal extends Error {
-  constructor(status, detail) {
-    super(detail);
-    this.status = status; // 0: there was no answer
-  }
-}
-
-async function refusalOf(response) {
-  let detail = "";
+async function load() {
+  const mine = at;
+  if (!mine) return;
   try {
-    detail = (await response.json()).detail || "";
-  } catch {
-    detail = "";
-  }
-  return new Refusal(response.status, detail || `the daemon answered with status ${response.status}`);
-}
-
-async function ask(path, { method = "GET", body } = {}) {
-  const give = new AbortController();
-  const timer = setTimeout(() => give.abort(), ANSWER_MS);
-  try {
-    const options = { method, headers: headers(body ? { "Content-Type": "application/json" } : {}), signal: give.signal, cache: "no-store" };
-    if (body) options.body = JSON.stringify(body);
-    const response = await fetch(path, options);
-    const date = Date.parse(response.headers.get("Date") || "");
-    if (!Number.isNaN(date)) skewMs = Math.abs(date - Date.now()) > 3000 ? date - Date.now() : 0;
-    if (!response.ok) throw await refusalOf(response);
-    return await response.json();
+    const data = await mine.screen.load(mine);
+    if (mine === at) mine.data = data;
   } catch (error) {
-    if (error instanceof Refusal) throw error;
-    throw new Refusal(0, give.signal.aborted ? "no answer for 10 s" : "no connection");
-  } finally {
-    clearTimeout(timer);
+    if (![404, 405, 422].includes(error.status)) throw error;
+    if (mine === at) mine.data = { refused: error };
   }
 }
 
-/* For what this daemon may not have, or not for this token: it is not asked for again, until the page or the token is new. */
-const missing = new Set();
-async function askIfThere(path) {
-  if (missing.has(path)) return null;
-  try {
-    return await ask(path);
-  } catch (error) {
-    if (error.status !== 404 && error.status !== 403) throw error;
-    missing.add(path);
-    return null;
-  }
+function drawScreen() {
+  if (!at?.data) return;
+  const { refused } = at.data;
+  const content = refused ? el("section", { class: "panel" }, el("h2", { text: t("nothing_here") }),
+      el("p", { class: "problem", text: refused.status === 422 || refused.type !== "not_found" ? refused.message : t("not_there") }))
+    : at.screen.draw(at);
+  const wanted = el("div", { id: "view", tabindex: -1 }, content);
+  place($("view"), wanted);
+  show($("login"), false);
+  const name = refused ? t("nothing_here") : at.screen.title(at);
+  const title = `${at.screen.alarm?.(at) || name} – insist`;
+  if (document.title !== title) document.title = title;
 }
 
-/* ---- figures: when ---- */
-
-let refreshTimer = 0;
-let refreshAt = 0;
-let refreshing = false;
-let refreshedAt = 0;
-let refreshCost = 0;
-let retryMs = 1000;
-let deadAskedAt = 0;
-let deadAskedOf = -1;
-
-function wishRefresh(delayMs) {
-  if (document.hidden || link.needsToken) return;
-  const earliest = refreshedAt + Math.max(REFRESH_LEAST_MS, refreshCost * REFRESH_SHARE);
-  const at = Math.max(Date.now() + delayMs, earliest);
-  if (refreshing || (refreshTimer && refreshAt <= at)) return;
-  clearTimeout(refreshTimer);
-  refreshAt = at;
-  refreshTimer = setTimeout(refresh, Math.max(0, at - Date.now()));
+function draw() {
+  drawScreen();
+  const { stats } = known;
+  set($("about"), [location.host, t("version", { version: stats.version }), t("up_for", { time: duration(stats.uptime_s * 1000) }),
+    known.tenant ? t("tenant_is", { tenant: known.tenant }) : "", t("times_in", { zone: zone() })].filter(Boolean).join(" · "));
+  show($("forget"), Boolean(token()));
+  drawNav();
 }
 
-async function readDead() {
-  const total = known.stats.totals.dead;
-  const now = Date.now();
-  if (total === deadAskedOf || now - deadAskedAt < DEAD_EVERY_MS) return;
-  deadAskedAt = now;
-  deadAskedOf = total;
-  known.dead = total > 0 ? await askIfThere("v1/dead/summary?by=code") : { groups: [], dead: 0, others: 0 };
+function drawNav() {
+  const here = UNDER[at?.name] ?? at?.name;
+  const counts = known.stats ? { alerts: known.stats.alerts?.unacknowledged, dead: known.stats.totals.dead } : {};
+  place($("nav"), el("nav", { id: "nav", "aria-label": t("menu") }, Object.entries(SCREENS).filter(([, [, , key]]) => key).map(([name, [, , key]]) =>
+    anchor("#/" + name, t("screen." + (name || "now")), { "aria-current": name === here ? "page" : null, "data-count": counts[name] > 0 ? (counts[name] > 999 ? "999+" : counts[name]) : null,
+      title: `g ${key}` }))));
 }
 
-async function readAll() {
-  const [stats, destinations, incidents, alerts] = await Promise.all([
-    ask("v1/stats"),
-    ask("v1/destinations?limit=" + DESTINATIONS_MAX),
-    askIfThere("v1/incidents?limit=50"),
-    askIfThere("v1/alerts"),
-  ]);
-  known.stats = stats;
-  known.scopes = stats.scopes || null;
-  known.tenant = stats.tenant ?? null;
-  known.destinations = destinations.destinations;
-  known.more = Boolean(destinations.next);
-  known.incidents = (incidents ? incidents.incidents : []).filter((incident) => incident.state !== "restored");
-  known.alerts = alerts ? alerts.alerts : null;
-  known.alertsMore = Boolean(alerts && alerts.next);
-  await readDead();
+/* ---- how live it is ---- */
+
+function drawLine() {
+  const online = !line.failed && line.lastOk > 0;
+  attribute($("link"), "data-tone", line.needsToken ? null : !online ? "bad" : line.streaming ? "good" : "warn");
+  attribute($("link-shape"), "href", "#shape-" + (line.needsToken ? "wait" : !online ? "cut" : line.streaming ? "live" : "wait"));
+  const updated = line.lastOk ? t("updated", { at: timeOf(line.lastOk) }) : "";
+  set($("link-text"), line.needsToken ? t("no_token") : !online ? (line.lastOk ? t("cut_since", { updated }) : t("cut"))
+    : line.streaming ? t("live", { updated }) : t("every", { s: POLL_MS / 1000, updated }));
+  document.body.classList.toggle("stale", !online && !line.needsToken && line.lastOk > 0);
+  drawBanner();
 }
 
-async function refresh() {
-  clearTimeout(refreshTimer);
-  refreshTimer = 0;
-  refreshing = true;
-  const began = Date.now();
-  try {
-    await readAll();
-    link.lastOk = Date.now();
-    link.failed = "";
-    retryMs = 1000;
-  } catch (error) {
-    if (error.status === 401 || error.status === 403) askForToken(error);
-    if (!link.failed) link.since = Date.now();
-    link.failed = error instanceof Refusal ? error.message : String(error);
-    retryMs = Math.min(retryMs * 1.5, POLL_MS);
-  }
-  refreshing = false;
-  refreshedAt = Date.now();
-  refreshCost = refreshedAt - began;
-  if (known.stats && !link.needsToken) draw();
-  drawLink();
-  wishRefresh(link.failed ? retryMs : POLL_MS);
+function drawBanner() {
+  const banner = line.needsToken ? { tone: "info", shape: "wait", text: t("sign_in"), note: "" }
+    : line.failed ? { tone: "bad", shape: "cut", text: t("disconnected"), note:
+        (line.lastOk ? t("last_update", { at: timeOf(line.lastOk), time: duration(Date.now() - line.lastOk) }) + " " : "") + t("trying_again", { why: line.failed }) }
+    : at?.data && !at.data.refused ? at.screen.banner?.(at) : null;
+  show($("banner"), Boolean(banner));
+  if (!banner) return;
+  attribute($("banner"), "data-tone", banner.tone);
+  attribute($("banner-shape"), "href", "#shape-" + banner.shape);
+  set($("banner-text"), banner.text);
+  set($("banner-note"), banner.note);
 }
 
-/* ---- the stream ---- */
-
-let streamStop = null; // ends the one that runs
-let lastEventId = "";
-
-/* Calls `take` with each event of the text so far; returns what is not complete yet. */
-function parseEvents(text, take) {
-  const parts = text.split("\n\n");
-  const rest = parts.pop();
-  for (const part of parts) {
-    const event = { id: null, name: "message", data: [] };
-    for (const line of part.split("\n")) {
-      const colon = line.indexOf(":");
-      if (colon <= 0) continue;
-      const field = line.slice(0, colon);
-      const value = line.slice(colon + 1).replace(/^ /, "");
-      if (field === "id") event.id = value;
-      else if (field === "event") event.name = value;
-      else if (field === "data") event.data.push(value);
-    }
-    take(event);
-  }
-  return rest;
-}
-
-function takeEvent(event) {
-  if (event.id !== null) lastEventId = event.id;
-  if (event.data.length === 0) return;
-  let data;
-  try {
-    data = JSON.parse(event.data.join("\n"));
-  } catch {
-    return; // cut in the middle
-  }
-  if (event.name === "message") addEvent(data);
-  wishRefresh(0);
-}
-
-async function readStream(stop) {
-  const place = lastEventId ? { "Last-Event-ID": lastEventId } : {};
-  const response = await fetch("v1/events/stream?newest=100&after=0", {
-    headers: headers({ Accept: "text/event-stream", ...place }), signal: stop.signal, cache: "no-store",
-  });
-  if (!response.ok) throw await refusalOf(response);
-  link.streaming = true;
-  link.refused = "";
-  drawLink();
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const silence = setTimeout(() => stop.abort(), SILENCE_MS);
-    const { value, done } = await reader.read().finally(() => clearTimeout(silence));
-    if (done) return;
-    text = parseEvents(text + value, takeEvent);
-  }
-}
-
-/* Runs as long as the page is looked at. */
-async function follow() {
-  if (streamStop || document.hidden || link.needsToken) return;
-  const stop = new AbortController();
-  streamStop = stop;
-  let wait = STREAM_AGAIN_MS;
-  try {
-    await readStream(stop);
-  } catch (error) {
-    if (error instanceof Refusal) {
-      link.refused = error.message;
-      wait = error.status === 503 && !link.streaming ? STREAM_AGAIN_MS * 3 : STREAM_REFUSED_MS;
-      if (error.status === 401) askForToken(error);
-    }
-  }
-  if (streamStop === stop) streamStop = null;
-  link.streaming = false;
-  wishRefresh(0);
-  if (!document.hidden) setTimeout(follow, wait);
-}
+setInterval(() => {
+  if (!document.hidden && line.failed) drawBanner(); // it says how old what is shown is
+}, 1000);
 
 /* ---- who is asking ---- */
 
-function askForToken(refusal) {
-  link.needsToken = true;
-  if (streamStop) streamStop.abort();
-  set($("login-text"), refusal.status === 403 ? `${token() ? "The token may not read" : "The daemon refuses"}: ${refusal.message}.`
-    : token() ? "The daemon does not know this token, or not any more." : "This daemon asks who you are.");
-  show($("board"), false);
+function needToken(refusal) {
+  set($("login-text"), refusal.status === 403 ? t("may_not_read", { why: refusal.message }) : token() ? t("unknown_token") : t("who_are_you"));
+  show($("view"), false);
   show($("login"), true);
   show($("forget"), false);
   $("token").focus();
-}
-
-function useToken(text) {
-  try {
-    if (text) sessionStorage.setItem(TOKEN_KEY, text);
-    else sessionStorage.removeItem(TOKEN_KEY);
-  } catch {
-    set($("login-text"), "This browser keeps nothing for the page: allow session storage.");
-    return;
-  }
-  link.needsToken = false;
-  refreshedAt = 0;
-  lastEventId = "";
-  kept.length = 0;
-  missing.clear();
-  refresh();
-  follow();
 }
 
 $("login-form").addEventListener("submit", (submit) => {
   submit.preventDefault();
   const text = $("token").value.trim();
   $("token").value = "";
-  useToken(text);
+  show($("view"), true);
+  if (!useToken(text)) set($("login-text"), t("storage_forbidden"));
 });
 $("forget").addEventListener("click", () => useToken(""));
 
-/* ---- coming and going ---- */
+/* ---- keys ---- */
 
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
-    clearTimeout(refreshTimer);
-    refreshTimer = 0;
-    if (streamStop) streamStop.abort();
+let lead = 0; // when `g` was pressed
+
+function showKeys() {
+  const row = (keys, text) => el("tr", {}, el("td", {}, keys.split(" ").map((key) => el("kbd", { text: key }))), el("td", { text }));
+  confirmThat({ title: t("keys"), text: [el("table", { class: "plain", "aria-label": t("keys") }, el("tbody", {}, row("/", t("key.search")), row("?", t("key.help")), row("Esc", t("close")),
+    Object.entries(SCREENS).filter(([, [, , key]]) => key).map(([name, [, , key]]) => row(`g ${key}`, t("screen." + (name || "now"))))))] });
+}
+
+document.addEventListener("keydown", (press) => {
+  if (press.ctrlKey || press.altKey || press.metaKey || $("confirm").open) return;
+  if (press.target.matches("input, textarea, select")) {
+    if (press.key === "Escape") press.target.blur();
     return;
   }
-  wishRefresh(0);
-  follow();
+  const led = Date.now() - lead < 1500;
+  lead = press.key === "g" ? Date.now() : 0;
+  const [name] = led ? Object.entries(SCREENS).find(([, [, , key]]) => key === press.key) || [] : [];
+  if (name !== undefined) location.hash = "#/" + name;
+  else if (press.key === "/") (document.querySelector("#view [data-search]") || $("find-text")).focus();
+  else if (press.key === "?") showKeys();
+  else return;
+  press.preventDefault();
 });
-setInterval(() => {
-  if (!document.hidden && link.failed) drawBanner(); // it says how old what is shown is
-}, 1000);
 
-refresh();
-follow();
+$("find").addEventListener("submit", (submit) => {
+  submit.preventDefault();
+  const id = $("find-text").value.trim();
+  if (id) location.hash = "#/jobs?id=" + encodeURIComponent(id);
+});
+$("skip").addEventListener("click", (click) => {
+  click.preventDefault(); // an address is a screen
+  $("view").focus();
+});
+$("keys").addEventListener("click", showKeys);
+
+/* ---- language and colours ---- */
+
+function dress() {
+  for (const node of document.querySelectorAll("[data-t]")) set(node, t(node.dataset.t));
+  attribute($("find-text"), "placeholder", t("find_job"));
+  attribute($("find-text"), "aria-label", t("find_job"));
+  $("language").replaceChildren(...Object.entries(LANGUAGES).map(([value, text]) => el("option", { value, text, lang: value })));
+  $("language").value = language;
+  $("theme").replaceChildren(...["", "light", "dark"].map((value) => el("option", { value, text: t("theme." + (value || "system")) })));
+  $("theme").value = keptWord(THEME_KEY) || "";
+}
+
+function colour() {
+  attribute(document.documentElement, "data-theme", keptWord(THEME_KEY));
+}
+
+$("language").addEventListener("change", async () => {
+  await loadWords($("language").value);
+  dress();
+  if (known.stats) draw();
+  drawLine();
+});
+$("theme").addEventListener("change", () => {
+  keep(THEME_KEY, $("theme").value);
+  attribute(document.documentElement, "data-theme", $("theme").value || null);
+});
+
+let sized = 0;
+addEventListener("resize", () => {
+  clearTimeout(sized);
+  sized = setTimeout(drawScreen, 150);
+});
+
+colour();
+await loadWords();
+dress();
+show($("view"), true);
+onRedraw(drawScreen);
+addEventListener("hashchange", go);
+await go();
+begin({ load, draw, line: drawLine, token: needToken, event: () => {} });

@@ -4,6 +4,7 @@
 #include "api/serve/request.h"
 
 #include "api/call/query.h"
+#include "api/call/relay.h"
 #include "api/http/client.h"
 #include "api/http/origin.h"
 #include "api/jobs/jobs.h"
@@ -37,6 +38,13 @@ static bool authorise(struct call *call)
     }
     if (!tokens || call->route->scope == SCOPE_NONE)
         return true;
+    bool bad_relay;
+    if (relay_identify(call, &bad_relay))
+        return true;
+    if (bad_relay) {
+        call_problem(call, 401, "unauthorized", "a node passes this call on and does not say for whom");
+        return false;
+    }
     struct slice header = call_header(call, SLICE("Authorization"));
     const struct token *token = tokens_find_bearer(tokens, header);
     if (!token) {

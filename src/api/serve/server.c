@@ -213,8 +213,8 @@ void api_free(struct api *api)
     buffer_release(&api->scratch);
     if (api->pulse.timer)
         event_free(api->pulse.timer);
-    if (api->stream_timer)
-        event_free(api->stream_timer);
+    if (api->streams.timer)
+        event_free(api->streams.timer);
     mailbox_free(api->mailbox);
     if (api->http.loop)
         event_base_free(api->http.loop);

@@ -121,8 +121,11 @@ static bool event_of(const json_t *object, struct event *ret_event)
 }
 
 struct reading {
-    struct trail_check check;
-    bool begun;
+    struct trail_check *checks; /* a chain each: one may tell of another's trims */
+    size_t count;
+    const struct trail_key *key;
+    const struct trail_head *expected;
+    size_t expected_count;
     int64_t line;
 };
 
@@ -134,15 +137,17 @@ static enum status line_read(struct reading *reading, struct slice line, struct 
     json_t *object = json_loadb(line.data, line.len, JSON_ALLOW_NUL, NULL);
     reading->line++;
     error_set(err, status, "line %" PRId64 " is none of an exported trail", reading->line);
-    if (object && !reading->begun && json_is_integer(json_object_get(object, "after")) &&
+    if (object && json_is_integer(json_object_get(object, "after")) &&
         bytes_of(object, "hash", anchor.hash, EVENT_HASH_BYTES)) {
         anchor.number = int_of(object, "after");
-        const struct trail_check *check = &reading->check;
-        trail_check_begin(&reading->check, check->key, &anchor, check->expected, check->expected_count);
-        reading->begun = true;
-        status = STATUS_OK;
-    } else if (object && reading->begun && event_of(object, &event)) {
-        status = trail_check_event(&reading->check, &event, err);
+        status = reading->count < TRAIL_CHAINS_MAX
+                     ? STATUS_OK
+                     : error_set(err, STATUS_UNSUPPORTED, "it has more than %d chains", TRAIL_CHAINS_MAX);
+        if (status == STATUS_OK) /* each chain begins so */
+            trail_check_begin(&reading->checks[reading->count++], reading->key, &anchor, reading->expected,
+                              reading->expected_count);
+    } else if (object && reading->count > 0 && event_of(object, &event)) {
+        status = trail_check_event(&reading->checks[reading->count - 1], &event, err);
     }
     json_decref(object);
     return status;
@@ -163,7 +168,7 @@ static enum status lines_read(struct reading *reading, struct lines *lines, stru
         else if (!lines_fill(lines))
             status = error_set(err, STATUS_IO, "cannot read it: %s", strerror(errno));
     }
-    if (status == STATUS_OK && !reading->begun)
+    if (status == STATUS_OK && reading->count == 0)
         status = error_set(err, STATUS_CORRUPT, "it is empty: an exported trail has a first line at least");
     return status;
 }
@@ -172,13 +177,15 @@ static enum status lines_read(struct reading *reading, struct lines *lines, stru
 static enum status audit_file_verify(const char *path, const struct trail_key *key, const struct trail_head *expected,
                               size_t expected_count, struct trail_check *ret_check, struct error *err)
 {
-    static const struct trail_head none;
-    struct reading reading = { .check = { .key = key, .expected = expected, .expected_count = expected_count } };
+    struct reading reading = { .checks = calloc(TRAIL_CHAINS_MAX, sizeof *reading.checks), .key = key, .expected = expected,
+                               .expected_count = expected_count };
     struct lines lines;
     int descriptor = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
+    if (descriptor < 0) {
+        free(reading.checks);
         return error_set(err, STATUS_NOT_FOUND, "cannot open %s: %s", path, strerror(errno));
-    enum status status = lines_init(&lines, descriptor, LINE_BYTES_MAX);
+    }
+    enum status status = !reading.checks ? STATUS_NO_MEMORY : lines_init(&lines, descriptor, LINE_BYTES_MAX);
     if (status == STATUS_OK) {
         status = lines_read(&reading, &lines, err);
         lines_release(&lines);
@@ -188,8 +195,10 @@ static enum status audit_file_verify(const char *path, const struct trail_key *k
     if (descriptor != STDIN_FILENO)
         close(descriptor);
     if (status == STATUS_OK)
-        status = trail_check_end(&reading.check, &none, err);
-    *ret_check = reading.check;
+        status = trail_checks_end(reading.checks, NULL, reading.count, err);
+    if (reading.count > 0)
+        *ret_check = reading.checks[reading.count - 1];
+    free(reading.checks);
     return status;
 }
 
@@ -226,6 +235,13 @@ static void append_chain(const struct cli *cli, const struct trail_check *check,
         json_member_int(&json, "last", check->at.number);
         json_member_text(&json, "hash", hash);
         json_member_text(&json, "head", head);
+        json_name(&json, "heads");
+        json_array_begin(&json);
+        for (size_t i = 0; i < check->head_count; i++) {
+            trail_head_format(&check->heads[i], head);
+            json_put_string(&json, slice_from(head));
+        }
+        json_array_end(&json);
         json_member_int(&json, "plain", check->forms[EVENT_FORM_PLAIN]);
         json_member_int(&json, "salted", check->forms[EVENT_FORM_SALTED]);
         json_member_int(&json, "keyed", check->forms[EVENT_FORM_KEYED]);
@@ -242,6 +258,10 @@ static void append_chain(const struct cli *cli, const struct trail_check *check,
                       "Events %" PRId64 " to %" PRId64 " are what was written. Note elsewhere where they end, and compare later "
                       "with --expect:\n%s\n",
                       check->first, check->at.number, head);
+    for (size_t i = 1; i < check->head_count; i++) {
+        trail_head_format(&check->heads[i], head);
+        buffer_printf(out, "%s\n", head);
+    }
     if (check->forms[EVENT_FORM_PLAIN] > 0)
         buffer_printf(out, "%" PRId64 " are of an older form: their data is part of their hash and cannot be erased.\n",
                       check->forms[EVENT_FORM_PLAIN]);

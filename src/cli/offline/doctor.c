@@ -238,6 +238,8 @@ int command_doctor(struct cli *cli)
     }
     doctor_machine(&doctor);
     doctor_daemon(&doctor);
+    if (config)
+        doctor_redis(&doctor, network);
     if (config && network)
         doctor_network(&doctor);
     int code = end(&doctor);

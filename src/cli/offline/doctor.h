@@ -28,5 +28,7 @@ void doctor_store(struct doctor *doctor);
 void doctor_machine(struct doctor *doctor);
 void doctor_files(struct doctor *doctor);
 void doctor_network(struct doctor *doctor);
+/* Of sources; with `network` of destinations too. */
+void doctor_redis(struct doctor *doctor, bool network);
 
 #endif

@@ -57,6 +57,18 @@ static void check_newest(struct doctor *doctor, const struct store_facts *facts)
                 behind, newest);
 }
 
+/* Who has several nodes, or names several servers, means to outlive a machine. */
+static void check_standby(struct doctor *doctor, const struct store_facts *facts)
+{
+    const struct config *config = doctor->config;
+    bool several = strchr(config->store, ',') != NULL;
+    if (facts->alone && (several || config->node.name))
+        doctor_tell(doctor, FINDING_WARN, "standby",
+                    "synchronous_standby_names is empty: %s; name a standby there (docs/cluster.md)",
+                    several ? "a server that takes over may not have all that was acknowledged"
+                            : "what is acknowledged is on the machine of PostgreSQL alone");
+}
+
 static void check_content(struct doctor *doctor, struct store *store)
 {
     const struct config *config = doctor->config;
@@ -154,6 +166,7 @@ void doctor_store(struct doctor *doctor)
                         facts.unwritable);
         check_schema(doctor, store, &facts);
         check_newest(doctor, &facts);
+        check_standby(doctor, &facts);
         check_content(doctor, store);
     }
     check_disk(doctor, store);

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "api/call/json_text.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -133,6 +134,9 @@ static bool has_destination(struct slice line)
 static void append_line(struct bundle *bundle, struct slice line)
 {
     struct buffer *body = &bundle->body;
+    struct slice exported = json_text_member(line, SLICE("job"));
+    if (exported.len > 0 && json_text_member(line, SLICE("jobId")).len > 0)
+        line = exported; /* as `insist dead export` wrote it */
     if (!bundle->destination || has_destination(line)) {
         buffer_append(body, line);
     } else {
@@ -245,7 +249,7 @@ static int add_batch(const struct cli *cli, const char *destination, const char 
 
 /* What was typed. */
 struct wish {
-    const char *destination, *id, *tenant, *content_type, *correlation_id, *metadata, *data;
+    const char *destination, *id, *tenant, *content_type, *correlation_id, *metadata, *key, *data;
     enum priority priority; /* PRIORITY_COUNT: not given */
     instant run_at, deadline;
 };
@@ -308,6 +312,7 @@ static int append_job(struct buffer *out, const struct wish *wish, const struct 
         json_member_text(&json, "priority", priority_name(wish->priority));
     append_given(&json, "content_type", wish->content_type);
     append_given(&json, "correlation_id", wish->correlation_id);
+    append_given(&json, "key", wish->key);
     json_member_instant(&json, "run_at", wish->run_at);
     json_member_instant(&json, "deadline", wish->deadline);
     if (wish->metadata) {
@@ -360,7 +365,8 @@ static int add(const struct cli *cli, const struct wish *wish, const struct argu
 static int run_batch(const struct cli *cli, const struct wish *wish, const struct arguments *arguments)
 {
     if (wish->id || wish->tenant || wish->priority != PRIORITY_COUNT || wish->run_at != INSTANT_NONE ||
-        wish->deadline != INSTANT_NONE || wish->content_type || wish->correlation_id || wish->metadata || wish->data ||
+        wish->deadline != INSTANT_NONE || wish->content_type || wish->correlation_id || wish->metadata ||
+        wish->key || wish->data ||
         arguments->repeated_count > 0)
         return cli_usage("add", "with --batch each line has its own members; of the options only --output goes with it");
     return add_batch(cli, arguments->count > 0 ? arguments->items[0] : NULL,
@@ -381,6 +387,7 @@ int command_add(struct cli *cli)
         { "header", 'H', .repeated = true },
         { "correlation-id", '\0', .value = &wish.correlation_id },
         { "metadata", '\0', .value = &wish.metadata },
+        { "key", '\0', .value = &wish.key },
         { "data", 'd', .value = &wish.data },
         { "batch", 'b', .flag = &batch },
         { 0 },

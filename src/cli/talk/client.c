@@ -1,5 +1,6 @@
 #include "cli/talk/client.h"
 
+#include "cli/talk/bar.h"
 #include "cli/talk/table.h"
 
 #include <curl/curl.h>
@@ -384,13 +385,43 @@ int client_show(const struct cli *cli, const struct request *request,
     return code;
 }
 
+/* An answer of lines on its way to a file. */
+struct download {
+    int descriptor;
+    int failure; /* errno */
+    int64_t lines;
+    struct bar bar;
+};
+
+static bool take_download(void *context, struct slice bytes)
+{
+    struct download *download = context;
+    for (size_t i = 0; i < bytes.len; i++)
+        download->lines += bytes.data[i] == '\n';
+    bar_show(&download->bar, download->lines, 0, "lines");
+    if (cli_write(download->descriptor, bytes) == STATUS_OK)
+        return true;
+    download->failure = errno;
+    return false;
+}
+
+/* How far it is, is shown only where it does not stand among the lines themselves. */
 static int download_to(const struct cli *cli, struct url *url, int descriptor)
 {
     struct client client;
     struct reply reply = { 0 };
+    struct download download = { .descriptor = descriptor, .bar = bar_begin(false) };
+    struct request request = { .method = "GET", .url = url, .take = take_download, .context = &download };
+    if (isatty(descriptor)) {
+        request.take = NULL;
+        request.sink = descriptor;
+    }
     int code = client_open(cli, &client);
     if (code == EXIT_DONE)
-        code = client_call(&client, &(struct request){ .method = "GET", .url = url, .sink = descriptor }, &reply);
+        code = client_call(&client, &request, &reply);
+    bar_end(&download.bar);
+    if (code == EXIT_DONE && download.failure != 0)
+        code = cli_fail(EXIT_FAILED, "cannot write the answer: %s", strerror(download.failure));
     reply_release(&reply);
     client_close(&client);
     return code;

@@ -64,6 +64,32 @@ static bool chooses(const struct pages *pages, const struct option_row *row)
     return row->value && *row->value && row->value != &pages->cursor;
 }
 
+/* What has a dash here has a low line there. */
+static void query_option(struct url *url, const struct option_row *row)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s", row->name);
+    for (char *at = name; *at; at++)
+        *at = *at == '-' ? '_' : *at;
+    url_query(url, name, *row->value);
+}
+
+/* All of the same name are one list there: --id a --id b is ids=a,b. */
+static void query_repeated(struct url *url, const struct arguments *arguments)
+{
+    struct buffer list;
+    char name[32];
+    buffer_init(&list, CLI_OUTPUT_BYTES_MAX);
+    for (size_t i = 0; i < arguments->repeated_count; i++) {
+        buffer_append_text(&list, i > 0 ? "," : "");
+        buffer_append_text(&list, arguments->repeated[i].value);
+    }
+    buffer_append_byte(&list, '\0');
+    snprintf(name, sizeof name, "%ss", arguments->repeated[0].name);
+    url_query(url, name, list.data);
+    buffer_release(&list);
+}
+
 static int next_page(struct walk *walk)
 {
     struct url url;
@@ -71,7 +97,9 @@ static int next_page(struct walk *walk)
     url_init(&url, walk->pages->path);
     for (const struct option_row *row = walk->rows; row && row->name; row++)
         if (chooses(walk->pages, row))
-            url_query(&url, row->name, *row->value);
+            query_option(&url, row);
+    if (walk->cli->arguments.repeated_count > 0)
+        query_repeated(&url, &walk->cli->arguments);
     url_number(&url, "limit", walk->left < 0 || walk->left > CLIENT_PAGE_MAX ? CLIENT_PAGE_MAX : walk->left);
     url_query(&url, "cursor", walk->cursor);
     int code = client_call(&walk->client, &(struct request){ .method = "GET", .url = &url }, &reply);

@@ -40,6 +40,21 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_STORE_REFUSING] = { "store_refusing", SEVERITY_CRITICAL, ALERT_LEVEL, MEASURE_SHARE, false, "the full store" },
     [ALERT_STORE_DAMAGED] = { "store_damaged", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, false,
                               "the damage of the store" },
+    [ALERT_SOURCE_AWAY] = { "source_away", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_MS, false, "the silence of a source" },
+    [ALERT_SOURCE_REJECTED] = { "source_rejected", SEVERITY_WARNING, ALERT_COUNT, MEASURE_JOBS, false,
+                                "the run of entries that could not become jobs" },
+    [ALERT_REDIS_FILLING] = { "redis_filling", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_SHARE, false, "the filling of Redis" },
+    [ALERT_REDIS_NEARLY_FULL] = { "redis_nearly_full", SEVERITY_CRITICAL, ALERT_LEVEL, MEASURE_SHARE, false,
+                                  "the nearly full Redis" },
+    [ALERT_REDIS_REFUSING] = { "redis_refusing", SEVERITY_CRITICAL, ALERT_COUNT, MEASURE_JOBS, false,
+                               "the run of refusals by Redis" },
+    [ALERT_REDIS_UNSAFE] = { "redis_unsafe", SEVERITY_WARNING, ALERT_STATE, MEASURE_NONE, false,
+                             "the unsafe setting of Redis" },
+    [ALERT_NODE_GONE] = { "node_gone", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, false, "the absence of a node" },
+    [ALERT_NODES_DIFFER] = { "nodes_differ", SEVERITY_WARNING, ALERT_STATE, MEASURE_MS, false,
+                             "the difference of configurations" },
+    [ALERT_HEAD_MISSING] = { "head_missing", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, false,
+                             "the loss of a chain's end" },
 };
 
 const char *alert_severity_name(enum alert_severity severity)
@@ -78,8 +93,8 @@ enum alert_kind alert_kind_of_dead(struct slice dead_code)
 bool alert_ends_by_hand(enum alert_kind kind)
 {
     assert(kind < ALERT_KIND_COUNT);
-    bool of_the_dead = alert_types[kind].shape == ALERT_COUNT && kind != ALERT_HEADERS_LEFT_OUT;
-    return of_the_dead || kind == ALERT_DEAD_LETTERS || kind == ALERT_STORE_DAMAGED;
+    bool lost = alert_types[kind].shape == ALERT_COUNT && kind != ALERT_HEADERS_LEFT_OUT && kind != ALERT_REDIS_REFUSING;
+    return lost || kind == ALERT_DEAD_LETTERS || kind == ALERT_STORE_DAMAGED || kind == ALERT_HEAD_MISSING;
 }
 
 bool alert_matches(enum alert_kind kind, struct slice word)
@@ -193,101 +208,6 @@ enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *re
     }
 }
 
-/* ---- what is read ---- */
-
-/* Empties the buckets that time has passed over; all of them when it went back. */
-static void share_move(struct share_window *window, instant now)
-{
-    assert(window->window_ms >= SHARE_BUCKETS);
-    int64_t head = now / (window->window_ms / SHARE_BUCKETS);
-    int64_t passed = head - window->head;
-    if (passed < 0 || passed > SHARE_BUCKETS)
-        passed = SHARE_BUCKETS;
-    for (int64_t i = 0; i < passed; i++)
-        memset(&window->buckets[(head - i) % SHARE_BUCKETS], 0, sizeof *window->buckets);
-    window->head = head;
-}
-
-struct share_window share_none(void)
-{
-    return (struct share_window){ .since = INSTANT_NONE };
-}
-
-void share_add(struct share_window *window, int64_t window_ms, int64_t ended, int64_t dead, instant now)
-{
-    assert(now >= 0 && ended >= 0 && dead >= 0 && window_ms >= SHARE_BUCKETS);
-    if (window->window_ms != window_ms)
-        *window = (struct share_window){ .since = now, .window_ms = window_ms };
-    share_move(window, now);
-    if (window->since == INSTANT_NONE || window->since > now)
-        window->since = now;
-    window->buckets[window->head % SHARE_BUCKETS].ended += ended;
-    window->buckets[window->head % SHARE_BUCKETS].dead += dead;
-}
-
-double share_dead(struct share_window *window, instant now)
-{
-    assert(window->window_ms >= 0);
-    int64_t ended = 0, dead = 0;
-    if (window->window_ms == 0)
-        return -1;
-    share_move(window, now);
-    for (int i = 0; i < SHARE_BUCKETS; i++) {
-        ended += window->buckets[i].ended;
-        dead += window->buckets[i].dead;
-    }
-    if (ended >= SHARE_LEAST)
-        return (double)dead / (double)ended;
-    bool whole = window->since != INSTANT_NONE && now - window->since >= window->window_ms;
-    return whole ? 0 : -1;
-}
-
-void growth_add(struct growth_window *window, int64_t pending, instant now)
-{
-    assert(window->count <= GROWTH_SAMPLES);
-    if (window->count > 0 && window->samples[window->count - 1].at > now)
-        window->count = 0; /* the clock was put back */
-    if (window->count > 0 && now - window->samples[window->count - 1].at < GROWTH_EVERY_MS)
-        return;
-    if (window->count == GROWTH_SAMPLES)
-        memmove(window->samples, window->samples + 1, --window->count * sizeof *window->samples);
-    window->samples[window->count].at = now;
-    window->samples[window->count++].pending = pending;
-}
-
-double growth_limit(const struct growth_window *window, double times)
-{
-    assert(window->count <= GROWTH_SAMPLES);
-    if (window->count < GROWTH_SAMPLES || times <= 0)
-        return 0;
-    double then = (double)window->samples[0].pending;
-    return then * times > then + GROWTH_LEAST ? then * times : then + GROWTH_LEAST;
-}
-
-/* 0.8 at four times what must be free, 0.9 at twice, 1 when it is just that. */
-static double disk_share(double free, double least)
-{
-    assert(free >= 0);
-    if (least <= 0)
-        return 0;
-    if (free < least)
-        return STORE_FILL_REFUSES;
-    if (free <= 2 * least)
-        return 0.9 + 0.1 * (2 * least - free) / least;
-    if (free <= 4 * least)
-        return 0.8 + 0.1 * (4 * least - free) / (2 * least);
-    return 0.8 * 4 * least / free;
-}
-
-double store_fill_share(const struct store_fill *fill)
-{
-    double jobs = fill->pending_max > 0 ? (double)fill->pending / (double)fill->pending_max : 0;
-    if (jobs >= 1 && jobs < STORE_FILL_REFUSES)
-        jobs = STORE_FILL_REFUSES;
-    double disk = fill->disk_free >= 0 ? disk_share((double)fill->disk_free, (double)fill->disk_free_min) : 0;
-    return jobs > disk ? jobs : disk;
-}
-
 /* ---- in words ---- */
 
 static void append_ms(struct buffer *out, double ms)
@@ -340,6 +260,10 @@ static void append_level(const struct alert_facts *facts, struct buffer *out)
     case ALERT_STORE_REFUSING:
         buffer_append_text(out, "the store is full: new jobs are refused");
         break;
+    case ALERT_REDIS_FILLING:
+    case ALERT_REDIS_NEARLY_FULL:
+        buffer_printf(out, "Redis uses %d%% of its memory", (int)(100 * facts->value));
+        break;
     default:
         append_jobs(out, (int64_t)facts->value, "dead letter", "dead letters");
         buffer_printf(out, "; the limit is %" PRId64, (int64_t)facts->limit);
@@ -373,6 +297,23 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
     case ALERT_STORE_DAMAGED:
         buffer_append_text(out, "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it");
         break;
+    case ALERT_SOURCE_AWAY:
+        buffer_append_text(out, "nothing was read from a source for ");
+        append_ms(out, facts->value);
+        break;
+    case ALERT_REDIS_UNSAFE:
+        buffer_append_text(out, "Redis may lose what it was given");
+        break;
+    case ALERT_NODE_GONE:
+        buffer_append_text(out, "a node was taken for dead and has not come back; others have what it had");
+        break;
+    case ALERT_NODES_DIFFER:
+        buffer_append_text(out, "nodes have had different configurations for ");
+        append_ms(out, facts->value);
+        break;
+    case ALERT_HEAD_MISSING:
+        buffer_append_text(out, "the end of a chain of events is gone: insist audit verify says what is missing");
+        break;
     case ALERT_JOB_BLOCKED:
         buffer_append_text(out, "a job is refused each time and is held alone");
         break;
@@ -394,6 +335,8 @@ static void append_count(const struct alert_facts *facts, struct buffer *out)
         [ALERT_PARTIAL] = { "job was taken in part", "jobs were taken in part" },
         [ALERT_HEADERS_LEFT_OUT] = { "job went without a header that it may not set",
                                      "jobs went without a header that they may not set" },
+        [ALERT_SOURCE_REJECTED] = { "entry of a source could not become a job", "entries of sources could not become jobs" },
+        [ALERT_REDIS_REFUSING] = { "connection or command was refused by Redis", "connections or commands were refused by Redis" },
         [ALERT_EXPIRED] = { "job was too old before it was done", "jobs were too old before they were done" },
     };
     assert(ends[facts->kind][0]);

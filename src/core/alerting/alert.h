@@ -20,11 +20,6 @@ enum {
     ALERT_GROWN_MS = MINUTE_MS,     /* a count is not reported again sooner */
     ALERT_GROWN_TIMES = 10,         /* nor before it is so many times what was reported */
     ALERT_REASON_BYTES_MAX = 1024,
-    SHARE_BUCKETS = 12,
-    SHARE_LEAST = 100,              /* ended jobs before a share means something */
-    GROWTH_SAMPLES = 11,
-    GROWTH_EVERY_MS = MINUTE_MS, /* the oldest is ten minutes old */
-    GROWTH_LEAST = 100,          /* so many more jobs at least */
 };
 
 /* Thresholds of a destination. 0: never. */
@@ -75,6 +70,17 @@ enum alert_kind {
     ALERT_STORE_NEARLY_FULL,
     ALERT_STORE_REFUSING,
     ALERT_STORE_DAMAGED,
+    /* Of the daemon's sources. */
+    ALERT_SOURCE_AWAY,
+    ALERT_SOURCE_REJECTED,
+    ALERT_REDIS_FILLING,
+    ALERT_REDIS_NEARLY_FULL,
+    ALERT_REDIS_REFUSING,
+    ALERT_REDIS_UNSAFE,
+    /* Of nodes that share a store. */
+    ALERT_NODE_GONE,
+    ALERT_NODES_DIFFER,
+    ALERT_HEAD_MISSING,
     ALERT_KIND_COUNT
 };
 
@@ -111,8 +117,8 @@ enum alert_kind alert_kind_from_name(struct slice name);
 /* Of a dead letter by its code, "PERMANENT_ERROR"...; ALERT_KIND_COUNT: none is about a single one. */
 enum alert_kind alert_kind_of_dead(struct slice dead_code);
 /*
- * Whether it ends when it is acknowledged: those about dead letters, and of a damaged store. Others are marked so, and stand
- * while they are true.
+ * Whether it ends when it is acknowledged: those about dead letters, rejected entries and a store that is damaged or not
+ * whole. Others are marked so, and stand while they are true.
  */
 bool alert_ends_by_hand(enum alert_kind kind);
 /* Whether a word of notify's `on` means this kind: its name, its severity, or `all`. */
@@ -152,40 +158,6 @@ struct alert_state alert_state_none(void);
 /* Whether that is news, once. A clock that was put back never clears one early. */
 enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *reading, struct alert_state *state,
                             instant now);
-
-/* Jobs that ended in the last `window_ms`, and those of them that are dead. Another window begins anew. */
-struct share_window {
-    instant since; /* it is watched; INSTANT_NONE: not yet */
-    int64_t window_ms;
-    int64_t head; /* number of the newest bucket, counted from 1970 */
-    struct {
-        int64_t ended, dead;
-    } buckets[SHARE_BUCKETS];
-};
-void share_add(struct share_window *window, int64_t window_ms, int64_t ended, int64_t dead, instant now);
-struct share_window share_none(void);
-/* 0 when fewer than SHARE_LEAST have ended; negative: not known yet, it is not watched for long enough. */
-double share_dead(struct share_window *window, instant now);
-
-/* How many waited, minute by minute. All zero: nothing is known. */
-struct growth_window {
-    size_t count;
-    struct {
-        instant at;
-        int64_t pending;
-    } samples[GROWTH_SAMPLES]; /* oldest first */
-};
-void growth_add(struct growth_window *window, int64_t pending, instant now);
-/* So many would be abnormal now; 0: not known yet. */
-double growth_limit(const struct growth_window *window, double times);
-
-/* How full the store is; over 1: it refuses jobs. Negative `disk_free`: not known. */
-#define STORE_FILL_REFUSES 1.01
-struct store_fill {
-    int64_t pending, pending_max;
-    int64_t disk_free, disk_free_min; /* bytes */
-};
-double store_fill_share(const struct store_fill *fill);
 
 /* A sentence for people. Texts may be empty. */
 struct alert_facts {

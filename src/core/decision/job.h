@@ -30,6 +30,7 @@ enum job_event {
     EVENT_CANCEL,
     EVENT_REDRIVE,
     EVENT_RESEND, /* once more, although it was delivered */
+    EVENT_UNDO,   /* a redrive is taken back before it was tried */
     EVENT_COUNT
 };
 

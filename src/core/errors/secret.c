@@ -101,6 +101,8 @@ size_t mask_len(struct slice text)
         { SECRET_MASK, sizeof SECRET_MASK - 1 }, { "<number>", 8 }, { "<address>", 9 }, { "<id>", 4 }, { "<ip>", 4 },
         { "<url>", 5 }, { "<text>", 6 }, { "<time>", 6 }, { "<path>", 6 }, { "<bytes>", 7 },
     };
+    if (text.len == 0 || text.data[0] != '<')
+        return 0; /* as nearly always, at every character of a text */
     for (size_t i = 0; i < sizeof masks / sizeof *masks; i++)
         if (slice_has_prefix(text, masks[i]))
             return masks[i].len;

@@ -54,13 +54,25 @@ static int64_t missing_of(const struct shares *shares, enum shares_side side, co
     return missing > 0 ? missing : 0;
 }
 
+/* For so much of what it misses it has claimed jobs already. */
+static int64_t waiting_of(const struct share *share, enum shares_side side, int64_t missing)
+{
+    assert(missing >= 0);
+    int64_t ahead = side == SIDE_FIRST && share->group == SHARES_IDLE ? share->held[SIDE_AHEAD] : 0;
+    return missing < ahead ? missing : ahead;
+}
+
 /* Takes what it misses out of the sums, before it changes, or adds that, after. */
 static void sum_missing(struct shares *shares, const struct share *share, int sign)
 {
     assert(sign == 1 || sign == -1);
-    for (int side = 0; side < SIDE_AHEAD && share->group < SHARES_GROUPS; side++)
-        if (!shares->sides[side].stale)
-            shares->sides[side].missing[share->group] += sign * missing_of(shares, (enum shares_side)side, share);
+    for (int side = 0; side < SIDE_AHEAD && share->group < SHARES_GROUPS; side++) {
+        if (shares->sides[side].stale)
+            continue;
+        int64_t missing = missing_of(shares, (enum shares_side)side, share);
+        shares->sides[side].missing[share->group] += sign * missing;
+        shares->sides[side].waiting += sign * waiting_of(share, (enum shares_side)side, missing);
+    }
 }
 
 static void make_stale(struct shares *shares)
@@ -75,6 +87,7 @@ static void sum_anew(struct shares *shares, enum shares_side side)
     int64_t *missing = shares->sides[side].missing;
     for (int group = 0; group < SHARES_GROUPS; group++)
         missing[group] = 0;
+    shares->sides[side].waiting = 0;
     for (int64_t weight = 1; weight <= shares->weight_max; weight++) {
         int64_t part = part_of(shares, side, weight);
         for (int group = 0; group < SHARES_GROUPS; group++)
@@ -84,6 +97,7 @@ static void sum_anew(struct shares *shares, enum shares_side side)
         int64_t part = part_of(shares, side, share->weight), held = held_of(share, side);
         if (share->group < SHARES_GROUPS)
             missing[share->group] -= held < part ? held : part;
+        shares->sides[side].waiting += waiting_of(share, side, held < part ? part - held : 0);
     }
     shares->sides[side].stale = false;
 }
@@ -234,8 +248,10 @@ static int64_t reserve_of(const struct shares *shares, enum shares_side side, co
     int64_t own = missing_of(shares, side, share);
     int64_t idle = shares->sides[side].missing[SHARES_IDLE] - (share->group == SHARES_IDLE ? own : 0);
     int64_t due = urgent < SHARES_IDLE ? shares->sides[side].missing[urgent] - (share->group == urgent ? own : 0) : 0;
+    int64_t waiting = shares->sides[side].waiting - waiting_of(share, side, own);
     int64_t half = shares->sides[side].slots / 2;
-    return due + (idle < half ? idle : half);
+    assert(waiting >= 0 && waiting <= idle);
+    return due + waiting + (idle - waiting < half ? idle - waiting : half);
 }
 
 /*

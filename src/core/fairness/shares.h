@@ -8,7 +8,7 @@
  *
  * A tenant is active while it has work that is due or holds a slot, and for ten seconds after. For those that have nothing
  * to do for now at most half of the slots stay free: a tenant with a backlog is not to crawl beside a hundred that come
- * now and then.
+ * now and then. Who waits for slots with all of its jobs claimed ahead is none of these.
  *
  * Where classes count across tenants, the active ones are those with work of the most urgent class that waits, and some
  * slots go by turns over all classes: one in five, one of two at least, none of one.
@@ -59,6 +59,7 @@ struct shares {
         int64_t held;
         int64_t by_turn;                /* of these, by turns over all classes */
         int64_t missing[SHARES_GROUPS]; /* of the shares of those in it */
+        int64_t waiting;                /* of what idle ones miss: has a job that is claimed ahead */
         bool stale;                     /* that is to be summed anew */
     } sides[SIDE_COUNT];
     bool by_class;

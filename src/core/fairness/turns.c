@@ -306,12 +306,13 @@ void turns_unpark(struct turns *turns, struct turn *turn)
     push(&turns->ready, &turn->ready, key_of_comer(turns, turn, round_of(turns, turn)), turn->place);
 }
 
-size_t turns_unpark_due(struct turns *turns, instant now)
+struct turn *turns_unpark_due(struct turns *turns, instant now)
 {
-    size_t count = 0;
-    for (struct heap_node *node; (node = heap_first(&turns->parked)) && node->key <= now; count++)
-        turns_unpark(turns, (struct turn *)((char *)node - offsetof(struct turn, parked)));
-    return count;
+    struct heap_node *node = heap_first(&turns->parked);
+    struct turn *turn = node && node->key <= now ? (struct turn *)((char *)node - offsetof(struct turn, parked)) : NULL;
+    if (turn)
+        turns_unpark(turns, turn);
+    return turn;
 }
 
 instant turns_next_due(const struct turns *turns)

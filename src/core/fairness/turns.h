@@ -99,8 +99,8 @@ void turns_park(struct turns *turns, struct turn *turn, instant until);
 void turns_pass_over(struct turns *turns, struct turn *turn);
 /* Ends it before its time; one that is not parked is left alone. */
 void turns_unpark(struct turns *turns, struct turn *turn);
-/* Brings back all whose time has come, and says how many. */
-size_t turns_unpark_due(struct turns *turns, instant now);
+/* Brings back the next whose time has come, and says which; NULL: none is left. */
+struct turn *turns_unpark_due(struct turns *turns, instant now);
 /* When the next one comes back; INSTANT_NONE: none is parked. */
 instant turns_next_due(const struct turns *turns);
 

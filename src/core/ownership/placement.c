@@ -9,6 +9,7 @@ struct plan {
     size_t nodes; /* that are looked at */
     size_t most;  /* shards that one may have */
     size_t has[NODES_MAX];
+    bool all_drain; /* somebody must have them */
 };
 
 uint64_t shard_key(struct slice name)
@@ -16,19 +17,28 @@ uint64_t shard_key(struct slice name)
     return hash_slice(0, 0, name);
 }
 
-static size_t running(const struct plan *plan)
+static bool takes(const struct plan *plan, size_t node)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < plan->nodes; i++)
+    const struct node_seen *seen = &plan->seen->nodes[node];
+    return seen->session != 0 && (!seen->drains || plan->all_drain);
+}
+
+static size_t running(struct plan *plan)
+{
+    size_t count = 0, left = 0;
+    for (size_t i = 0; i < plan->nodes; i++) {
         count += plan->seen->nodes[i].session != 0;
-    return count;
+        left += plan->seen->nodes[i].session != 0 && !plan->seen->nodes[i].drains;
+    }
+    plan->all_drain = left == 0;
+    return left > 0 ? left : count;
 }
 
 /* NODES_MAX: it is pinned to none that runs. */
 static size_t pinned_to(const struct plan *plan, const struct shard_seen *shard)
 {
     for (size_t i = 0; i < plan->nodes && shard->pinned.len > 0; i++)
-        if (plan->seen->nodes[i].session != 0 && slice_equal(plan->seen->nodes[i].name, shard->pinned))
+        if (takes(plan, i) && slice_equal(plan->seen->nodes[i].name, shard->pinned))
             return i;
     return NODES_MAX;
 }
@@ -40,7 +50,7 @@ static size_t preferred(const struct plan *plan, const struct shard_seen *shard)
     uint64_t best_hash = 0, key = shard_key(shard->name);
     for (size_t i = 0; i < plan->nodes; i++) {
         uint64_t hash = hash_slice(key, 0, plan->seen->nodes[i].name);
-        if (plan->seen->nodes[i].session == 0 || plan->has[i] >= plan->most)
+        if (!takes(plan, i) || plan->has[i] >= plan->most)
             continue;
         if (best == NODES_MAX || hash > best_hash) {
             best = i;

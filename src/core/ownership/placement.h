@@ -16,6 +16,7 @@ enum { NODES_MAX = 64 };
 struct node_seen {
     struct slice name;
     int64_t session, beat;
+    bool drains; /* it is to own nothing, as long as there are others */
 };
 
 /* What has one owner: a destination, or the steward's office, which has the empty name. */

@@ -13,18 +13,20 @@ enum { KEEP_OPS_MAX = 4 }; /* of one step, without those who hear of it */
 
 /* ---- in and out of the book ---- */
 
-static unsigned *mask_of(struct alert_book *book, struct dest *dest)
+static uint64_t *mask_of(struct alert_book *book, struct dest *dest)
 {
     return dest ? &dest->alerts.active : &book->active;
 }
 
 static int64_t *count_of(struct alert_book *book, struct dest *dest, enum alert_kind kind)
 {
+    assert(kind < ALERT_KIND_COUNT);
     return dest ? &dest->alerts.stand[kind] : &book->stand[kind];
 }
 
 static char *key_of(const struct alert_subject *subject)
 {
+    assert(subject->kind < ALERT_KIND_COUNT && (subject->dest || !alert_types[subject->kind].of_tenant));
     struct buffer key;
     buffer_init(&key, SIZE_MAX / 4);
     buffer_append_text(&key, alert_types[subject->kind].name);
@@ -42,10 +44,11 @@ static char *key_of(const struct alert_subject *subject)
 /* NULL: it does not stand. *ret_known false: without memory nobody can say. */
 static struct alert *find(struct engine *engine, const struct alert_subject *subject, bool *ret_known)
 {
+    assert(subject->dest || !alert_types[subject->kind].of_tenant);
     struct alert_book *book = engine->alerts.book;
     bool of_tenant = alert_types[subject->kind].of_tenant;
     *ret_known = true;
-    if (of_tenant ? subject->dest->alerts.tenants == 0 : !(*mask_of(book, subject->dest) & 1u << subject->kind))
+    if (of_tenant ? subject->dest->alerts.tenants == 0 : !(*mask_of(book, subject->dest) & UINT64_C(1) << subject->kind))
         return NULL;
     char *key = key_of(subject);
     struct alert *found = key ? map_get(&book->by_key, slice_from(key)) : NULL;
@@ -88,6 +91,7 @@ static void set_reason(struct alert *alert, struct slice reason)
 /* NULL: no memory. */
 static struct alert *add(struct alert_book *book, const struct alert_subject *subject)
 {
+    assert(subject->dest || !alert_types[subject->kind].of_tenant);
     struct alert *alert = calloc(1, sizeof *alert);
     if (!alert)
         return NULL;
@@ -116,12 +120,13 @@ static struct alert *add(struct alert_book *book, const struct alert_subject *su
     if (alert_types[subject->kind].of_tenant)
         subject->dest->alerts.tenants++;
     else
-        *mask_of(book, subject->dest) |= 1u << subject->kind;
+        *mask_of(book, subject->dest) |= UINT64_C(1) << subject->kind;
     return alert;
 }
 
 static void drop(struct alert_book *book, struct alert *alert)
 {
+    assert(book->count > 0 && alert->step == ALERT_SAME && alert->out == ALERT_SAME && !alert->waits);
     struct alert **link = &book->first;
     while (*link != alert)
         link = &(*link)->next;
@@ -135,13 +140,14 @@ static void drop(struct alert_book *book, struct alert *alert)
     if (alert_types[alert->record.kind].of_tenant)
         alert->dest->alerts.tenants--;
     else
-        *mask_of(book, alert->dest) &= ~(1u << alert->record.kind);
+        *mask_of(book, alert->dest) &= ~(UINT64_C(1) << alert->record.kind);
     alert_free(alert);
 }
 
 enum status alerts_new(struct engine *engine)
 {
-    static_assert(ALERT_KIND_COUNT <= sizeof(unsigned) * 8, "a bit a kind");
+    assert(!engine->alerts.book);
+    static_assert(ALERT_KIND_COUNT <= sizeof(uint64_t) * 8, "a bit a kind");
     engine->alerts.book = calloc(1, sizeof *engine->alerts.book);
     if (!engine->alerts.book)
         return STATUS_NO_MEMORY;
@@ -173,6 +179,7 @@ static void set_step(struct alert_book *book, struct alert *alert, enum alert_st
     book->unwritten += step != ALERT_SAME && alert->step == ALERT_SAME;
     book->unwritten -= step == ALERT_SAME && alert->step != ALERT_SAME;
     alert->step = step;
+    assert(book->unwritten <= book->count);
 }
 
 /* A moment of its own, so that no two have the same id although a clock may be put back. */
@@ -180,6 +187,7 @@ static void name_it(struct alert_book *book, struct alert *alert, instant now)
 {
     instant at = book->id_at != INSTANT_NONE && now <= book->id_at ? book->id_at + 1 : now;
     const struct alert_record *record = &alert->record;
+    assert(book->id_at == INSTANT_NONE || at > book->id_at);
     book->id_at = at;
     alert_id(record->kind, at, record->destination, record->tenant, alert->id);
     alert->record.id = slice_from(alert->id);
@@ -192,6 +200,7 @@ static void name_it(struct alert_book *book, struct alert *alert, instant now)
 
 static void take_step(struct alert_book *book, struct alert *alert, enum alert_step step, instant now)
 {
+    assert(step != ALERT_SAME && alert->out == ALERT_SAME);
     switch (step) {
     case ALERT_RAISED:
         if (alert->written) { /* its end was not written yet: then it never ended */
@@ -218,6 +227,7 @@ static void take_step(struct alert_book *book, struct alert *alert, enum alert_s
 
 static void take_figures(struct alert *alert, const struct alert_state *state, const struct alert_reading *reading)
 {
+    assert(alert->out == ALERT_SAME && !alert->waits);
     instant raised_at = alert->record.state.raised_at;
     alert->record.state = *state;
     if (alert->written)
@@ -259,6 +269,7 @@ bool alert_read(struct engine *engine, const struct alert_subject *subject, cons
         alert = has_room(book, subject) ? add(book, subject) : NULL;
     if (!alert)
         return false;
+    assert(alert->record.kind == subject->kind && alert->dest == subject->dest);
     take_figures(alert, &state, reading);
     if (step != ALERT_SAME)
         take_step(book, alert, step, now);
@@ -314,6 +325,7 @@ static void answer_acks(struct alert *alert, const struct error *result)
 /* A run of dead letters ends with it; what is still true goes on, known to somebody. */
 static void take_ack(struct alert_book *book, struct alert *alert, instant now)
 {
+    assert(alert->written && alert->out == ALERT_SAME);
     bool ends = alert_ends_by_hand(alert->record.kind);
     book->acked += alert->record.acked_at == INSTANT_NONE;
     alert->record.acked_at = now;
@@ -352,6 +364,7 @@ enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack,
 
 static struct slice record_text(const struct alert *alert, const char *note, struct arena *memory)
 {
+    assert(alert->record.id.len > 0);
     struct buffer out;
     buffer_init(&out, 2 * ALERT_RECORD_BYTES_MAX);
     struct json_writer json = json_writer(&out);
@@ -374,6 +387,7 @@ static void alert_saved(const struct op_result *result);
 /* Each adds one operation; false: no memory, or no room. */
 static bool add_save(struct engine *engine, struct alert *alert, struct slice space, bool present)
 {
+    assert(alert->step != ALERT_SAME);
     bool first = alert->out == ALERT_SAME;
     struct store_op *op = outgoing_add(engine, first ? alert_saved : NULL, alert);
     if (!op)
@@ -388,6 +402,7 @@ static bool add_save(struct engine *engine, struct alert *alert, struct slice sp
 /* How a step is called in the log and in the trail; NULL: it is no news. */
 static const char *step_name(const struct alert *alert, enum alert_step step)
 {
+    assert(step != ALERT_SAME);
     static const char *const names[] = { [ALERT_RAISED] = "alert_raised", [ALERT_GROWN] = "alert_grown",
                                          [ALERT_CLEARED] = "alert_cleared", [ALERT_ACKNOWLEDGED] = "alert_acknowledged",
                                          [ALERT_REFRESHED] = NULL };
@@ -397,6 +412,7 @@ static const char *step_name(const struct alert *alert, enum alert_step step)
 
 static bool add_event(struct engine *engine, const struct alert *alert)
 {
+    assert(alert->step != ALERT_SAME);
     const char *name = step_name(alert, alert->step);
     struct store_op *op = name ? outgoing_add(engine, NULL, NULL) : NULL;
     if (!op)
@@ -409,6 +425,7 @@ static bool add_event(struct engine *engine, const struct alert *alert)
 /* With the whole batch it is tried again. */
 static void notice_written(const struct op_result *result)
 {
+    assert(result->op->kind == OP_INSERT);
     if (result->batch->status == STATUS_OK && !result->applied)
         log_event(LOG_ERROR, "notify_refused", FIELD_TEXT("job", result->op->insert.id),
                   FIELD_CSTR("status", status_name(result->op->status)));
@@ -443,6 +460,7 @@ static bool add_acked(struct engine *engine, const struct alert *alert)
 /* All of one step or nothing of it. False: not now. */
 static bool write_step(struct engine *engine, struct alert *alert)
 {
+    assert(alert->step != ALERT_SAME && alert->out == ALERT_SAME);
     size_t before = outgoing_count(engine);
     bool over = alert->step == ALERT_CLEARED;
     if (!outgoing_has_room(engine, KEEP_OPS_MAX + notify_count(engine->config, &alert->record)))
@@ -495,6 +513,7 @@ static void alert_saved(const struct op_result *result)
     static const struct error good = { .status = STATUS_OK };
     struct alert_book *book = engine->alerts.book;
     enum alert_step step = alert->out;
+    assert(result->op->kind == OP_SAVE && step != ALERT_SAME);
     bool acked = alert->waits && (step == ALERT_CLEARED || step == ALERT_ACKNOWLEDGED);
     struct error refused;
     alert->out = ALERT_SAME;

@@ -31,7 +31,7 @@ struct alert_book {
     size_t count, acked; /* all, and those that stand although somebody acknowledged them */
     size_t unwritten;   /* that have a step */
     instant id_at;      /* of the last one that was raised: no two have the same */
-    unsigned active;  /* as of a destination, for those of the daemon */
+    uint64_t active;  /* as of a destination, for those of the daemon */
     int64_t stand[ALERT_KIND_COUNT]; /* likewise */
     bool full_reported;
 };

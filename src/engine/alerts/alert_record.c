@@ -3,16 +3,19 @@
 #include "base/hash.h"
 #include "engine/saved/json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 void alert_id(enum alert_kind kind, instant at, struct slice destination, struct slice tenant, char ret_id[ALERT_ID_BYTES])
 {
+    assert(kind < ALERT_KIND_COUNT && at != INSTANT_NONE);
     char stamp[INSTANT_STAMP_BYTES + 1];
     instant_stamp(at, stamp);
     size_t len = (size_t)snprintf(ret_id, ALERT_ID_BYTES, "%s-%s", stamp, alert_types[kind].name);
     if (destination.len > 0)
         len += (size_t)snprintf(ret_id + len, ALERT_ID_BYTES - len, "-%.*s", SLICE_ARG(destination));
+    assert(len < ALERT_ID_BYTES);
     if (alert_types[kind].of_tenant) /* any text may be a tenant's name */
         snprintf(ret_id + len, ALERT_ID_BYTES - len, "-%08" PRIx32, (uint32_t)hash_slice(0, 0, tenant));
 }
@@ -27,12 +30,14 @@ instant alert_id_at(struct slice id)
     const char *stamp = id.data; /* 20250112T110027.590Z */
     int len = snprintf(text, sizeof text, "%.4s-%.2s-%.2s%.3s:%.2s:%.7s", stamp, stamp + 4, stamp + 6, stamp + 8, stamp + 11,
                        stamp + 13);
+                       assert(len > 0 && (size_t)len < sizeof text);
     bool parsed = instant_parse((struct slice){ text, (size_t)len }, &at, &error) == STATUS_OK;
     return parsed ? at : INSTANT_NONE;
 }
 
 void alert_record_summary(const struct alert_record *record, enum alert_step step, struct buffer *out)
 {
+    assert(record->kind < ALERT_KIND_COUNT);
     instant ended = record->cleared_at;
     struct alert_facts facts = {
         .kind = record->kind,

@@ -4,13 +4,17 @@
 #include "engine/alerts/alerts.h"
 
 #include "base/log.h"
+#include "core/alerting/readings.h"
 #include "engine/alerts/alert_book.h"
 #include "engine/alerts/letters.h"
 #include "engine/alerts/notify.h"
+#include "engine/alerts/sources_read.h"
 #include "engine/loop.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { OUTAGE_REASON_BYTES = 64 };
 
@@ -51,11 +55,13 @@ void alerts_headers_left_out(struct engine *engine, struct dest *dest)
 
 void alerts_jobs_expired(struct engine *engine, int64_t count)
 {
+    assert(count >= 0);
     engine->alerts.expired_unreported += count;
 }
 
 void alerts_store_failed(struct engine *engine, const struct error *err)
 {
+    assert(err->status != STATUS_OK);
     bool damage = err->status == STATUS_CORRUPT || err->status == STATUS_IO;
     if (!engine->alerts.book || !damage || engine->alerts.damage.status != STATUS_OK)
         return;
@@ -105,6 +111,7 @@ bool dead_acked_save(struct engine *engine, const struct dest *dest)
 /* Those that are gone were acknowledged ones as far as there were any. */
 static void count_acked(struct engine *engine, struct dest *dest)
 {
+    assert(dest->alerts.counted);
     struct dest_alerts *alerts = &dest->alerts;
     if (alerts->acked_late) {
         alerts->acked_late = false;
@@ -124,6 +131,7 @@ static void count_acked(struct engine *engine, struct dest *dest)
 static void read_state(struct engine *engine, struct dest *dest, enum alert_kind kind, const struct alert_reading *reading,
                        const char *reason)
 {
+    assert(dest && !alert_types[kind].of_tenant);
     const struct alert_subject subject = { .kind = kind, .dest = dest, .tenant = SLICE(""), .reason = slice_from(reason) };
     alert_read(engine, &subject, reading); /* a state is read again */
 }
@@ -138,8 +146,8 @@ static double lasted(instant since, instant now)
 static const char *outage_reason(const struct dest *dest, char space[static OUTAGE_REASON_BYTES])
 {
     const struct incident *incident = &dest->gate.contingency.saved.incident;
-    if (dest->mode_reason || incident->cause != CAUSE_SIGNAL)
-        return dest->mode_reason ? dest->mode_reason : cause_name(incident->cause);
+    if (dest->orders.mode_reason || incident->cause != CAUSE_SIGNAL)
+        return dest->orders.mode_reason ? dest->orders.mode_reason : cause_name(incident->cause);
     snprintf(space, OUTAGE_REASON_BYTES, "%s: %s", cause_name(incident->cause), criterion_name(incident->criterion));
     return space;
 }
@@ -158,6 +166,7 @@ static instant outage_since(struct dest *dest, bool planned, instant now)
 
 static void read_outage(struct engine *engine, struct dest *dest, instant now)
 {
+    assert(is_watched(dest));
     const struct alerts_config *limits = &dest->config->alerts;
     const struct contingency_saved *saved = &dest->gate.contingency.saved;
     const struct breaker_saved *breaker = &dest->gate.breaker.saved;
@@ -187,9 +196,10 @@ static void read_outage(struct engine *engine, struct dest *dest, instant now)
 
 static void read_jobs(struct engine *engine, struct dest *dest)
 {
+    assert(is_watched(dest));
     for (int kind = 0; kind < ALERT_KIND_COUNT; kind++) {
         int64_t *came = &dest->alerts.came[kind];
-        if (*came == 0 && !(dest->alerts.active & 1u << kind))
+        if (*came == 0 && !(dest->alerts.active & UINT64_C(1) << kind))
             continue;
         if (alert_types[kind].shape != ALERT_COUNT)
             continue;
@@ -220,6 +230,7 @@ static void read_blocks(struct engine *engine, struct dest *dest)
     read_state(engine, dest, ALERT_JOB_BLOCKED, &(struct alert_reading){ .watched = true, .value = refused, .limit = 1 },
                dest->block.alone_reason);
     for (const struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
+        assert(lane->hold.held && lane->dest == dest);
         if (!block_holds(&lane->block))
             continue;
         const struct alert_subject subject = { .kind = ALERT_TENANT_BLOCKED, .dest = dest,
@@ -265,6 +276,7 @@ static void read_level(struct engine *engine, struct dest *dest, enum alert_kind
 
 static void feed_flows(struct dest *dest, instant now)
 {
+    assert(is_watched(dest));
     struct dest_alerts *alerts = &dest->alerts;
     const struct alert_counts *is = &alerts->counting, *was = &alerts->counts;
     int64_t completed = alerts->counted ? is->completed - was->completed : 0;
@@ -291,9 +303,10 @@ static bool is_held(const struct dest *dest)
 /* Whether an alert of its own tells of some of its dead letters. */
 static bool tells_of_dead(const struct dest *dest)
 {
-    unsigned kinds = 0;
+    uint64_t kinds = 0;
     for (int kind = 0; kind < ALERT_KIND_COUNT; kind++)
-        kinds |= alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand((enum alert_kind)kind) ? 1u << kind : 0;
+        if (alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand((enum alert_kind)kind))
+            kinds |= UINT64_C(1) << kind;
     return (dest->alerts.active & kinds) != 0;
 }
 
@@ -304,6 +317,7 @@ static void read_dead_letters(struct engine *engine, struct dest *dest)
     count_acked(engine, dest);
     int64_t unacked = alerts->counts.dead > alerts->acked ? alerts->counts.dead - alerts->acked : 0;
     alerts->unacked = unacked > 0 ? alerts->unacked + 1 : 0;
+    assert(unacked >= 0 && alerts->unacked >= 0);
     read_state(engine, dest, ALERT_DEAD_LETTERS,
                &(struct alert_reading){ .watched = true, .excused = alerts->unacked < 2 || tells_of_dead(dest),
                                         .value = (double)unacked, .limit = 1 },
@@ -312,6 +326,7 @@ static void read_dead_letters(struct engine *engine, struct dest *dest)
 
 static void read_counts(struct engine *engine, struct dest *dest, instant now)
 {
+    assert(is_watched(dest));
     const struct alerts_config *limits = &dest->config->alerts;
     struct dest_alerts *alerts = &dest->alerts;
     feed_flows(dest, now);
@@ -330,6 +345,7 @@ static void read_counts(struct engine *engine, struct dest *dest, instant now)
 /* Without it a restart would make all jobs young. */
 static void save_age(struct engine *engine, struct dest *dest, instant now)
 {
+    assert(is_watched(dest));
     struct dest_alerts *alerts = &dest->alerts;
     bool due = now >= instant_add(alerts->age_saved_at, ALERTS_AGE_SAVE_MS) || now < alerts->age_saved_at;
     bool same = alerts->age.count == 0 && alerts->age_saved == 0;
@@ -362,6 +378,7 @@ static void save_age(struct engine *engine, struct dest *dest, instant now)
 /* From the highest down: where one stands, those below it say nothing new. */
 static void read_store(struct engine *engine)
 {
+    assert(engine->office.stage == OWN_WHOLE);
     static const struct {
         enum alert_kind kind;
         double limit;
@@ -369,7 +386,7 @@ static void read_store(struct engine *engine)
     bool higher = false;
     const struct store_fill fill = {
         .pending = engine->alerts.walk.pending,
-        .pending_max = engine->pending_max,
+        .pending_max = engine->alerts.pending_max,
         .disk_free = engine->ports.disk_free ? engine->ports.disk_free(engine->ports.context) : -1,
         .disk_free_min = engine->config->disk_free_bytes,
     };
@@ -391,13 +408,14 @@ static void read_store(struct engine *engine)
         const struct alert_reading reading = { .watched = true, .excused = higher, .value = store_fill_share(&fill),
                                                .limit = levels[i].limit };
         alert_read(engine, &subject, &reading);
-        higher |= (engine->alerts.book->active & 1u << levels[i].kind) != 0;
+        higher |= (engine->alerts.book->active & UINT64_C(1) << levels[i].kind) != 0;
     }
     buffer_release(&reason);
 }
 
 static void count_lane(struct engine *engine, const struct lane *lane)
 {
+    assert(lane->id > engine->alerts.walk.after);
     const struct lane_counts *counts = &lane->counts;
     struct dest *dest = dest_find(engine, lane->destination);
     engine->alerts.walk.pending += counts->pending + counts->waiting;
@@ -418,7 +436,7 @@ static void count_lane(struct engine *engine, const struct lane *lane)
 
 static void end_walk(struct engine *engine, bool whole, instant now)
 {
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         if (is_watched(dest) && whole) {
             read_counts(engine, dest, now);
             save_age(engine, dest, now);
@@ -442,8 +460,10 @@ static void lanes_read(struct question *question)
 {
     struct lanes_walk *walk = (struct lanes_walk *)question;
     struct engine *engine = question->engine;
+    assert(walk == &engine->alerts.walk);
     instant now = engine_now(engine);
     bool failed = question->read.status != STATUS_OK;
+    assert(failed || walk->count <= ALERTS_PAGE);
     if (failed) {
         log_event(LOG_ERROR, "alert_count_failed", FIELD_CSTR("error", question->read.error.text));
         alerts_store_failed(engine, &question->read.error);
@@ -469,7 +489,7 @@ static void walk_lanes(struct engine *engine)
 
 static bool no_dead_letter_is_left(const struct engine *engine)
 {
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (const struct dest *dest = engine->dests.first; dest; dest = dest->next)
         if (is_watched(dest) && (!dest->alerts.counted || dest->alerts.counts.dead > 0))
             return false;
     return true;
@@ -477,6 +497,7 @@ static bool no_dead_letter_is_left(const struct engine *engine)
 
 static void read_expired(struct engine *engine)
 {
+    assert(engine->alerts.expired_unreported >= 0);
     const struct alert_subject subject = { .kind = ALERT_EXPIRED, .tenant = SLICE("") };
     const struct alert_reading reading = { .watched = true, .value = (double)engine->alerts.expired_unreported,
                                            .limit = ALERTS_QUIET_MS, .gone = no_dead_letter_is_left(engine) };
@@ -494,22 +515,70 @@ static void read_damage(struct engine *engine)
         engine->alerts.damage.status = STATUS_OK;
 }
 
+void engine_nodes_news(struct engine *engine, const struct nodes_news *news)
+{
+    struct nodes_news *known = &engine->alerts.nodes;
+    assert(news->differ_ms >= 0);
+    char missing[NODES_NEWS_BYTES];
+    memcpy(missing, known->missing, sizeof missing);
+    bool changed = !engine->alerts.nodes_known || strcmp(known->gone, news->gone) != 0 || news->missing[0];
+    *known = *news;
+    if (!news->missing[0])
+        memcpy(known->missing, missing, sizeof missing); /* no alert may have reported it yet */
+    engine->alerts.nodes_known = true;
+    if (!changed)
+        return;
+    engine->alerts.at = engine_now(engine);
+    engine_wake(engine);
+}
+
+static void read_nodes(struct engine *engine)
+{
+    const struct nodes_news *news = &engine->alerts.nodes;
+    const struct alert_subject gone = { .kind = ALERT_NODE_GONE, .tenant = SLICE(""), .reason = slice_from(news->gone) };
+    const struct alert_subject differ = { .kind = ALERT_NODES_DIFFER, .tenant = SLICE(""),
+                                          .reason = slice_from(news->differ) };
+    if (engine->shared && !engine->alerts.nodes_known)
+        return;
+    alert_read(engine, &gone,
+               &(struct alert_reading){ .watched = engine->shared, .value = news->gone[0] != '\0', .limit = 1 });
+    alert_read(engine, &differ, &(struct alert_reading){ .watched = engine->shared, .value = (double)news->differ_ms,
+                                                         .limit = ALERTS_DIFFER_MS });
+}
+
+/* As of damage: what was lost does not come back by itself. */
+static void read_missing(struct engine *engine)
+{
+    struct nodes_news *news = &engine->alerts.nodes;
+    const struct alert_subject subject = { .kind = ALERT_HEAD_MISSING, .tenant = SLICE(""),
+                                           .reason = slice_from(news->missing) };
+    if (news->missing[0] && alert_read(engine, &subject, &(struct alert_reading){ .watched = true, .value = 1, .limit = 1 }))
+        news->missing[0] = '\0';
+}
+
 void alerts_run(struct engine *engine)
 {
     instant now = engine_now(engine);
     if (!engine->alerts.book)
         return;
     bool all = now >= engine->alerts.at;
+    assert(engine->alerts.book->unwritten <= engine->alerts.book->count);
     if (all)
         engine->alerts.at = instant_add(now, ALERTS_EVERY_MS);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         if (all || dest->alerts.due)
             read_dest(engine, dest, now);
     bool steward = engine->office.stage == OWN_WHOLE;
     if (steward && (all || engine->alerts.expired_unreported > 0))
         read_expired(engine);
-    if (steward)
+    if (steward && all)
+        sources_read(engine);
+    if (steward && all)
+        read_nodes(engine);
+    if (steward) {
         read_damage(engine);
+        read_missing(engine);
+    }
     if (now >= engine->alerts.walk.at && !engine->stopping)
         walk_lanes(engine);
     alerts_write(engine);

@@ -12,6 +12,7 @@
 #define ENGINE_ALERTS_ALERTS_H
 
 #include "core/alerting/age.h"
+#include "core/alerting/readings.h"
 #include "engine/alerts/alert_record.h"
 
 enum {
@@ -22,6 +23,7 @@ enum {
     ALERTS_TENANTS_MAX = 100,         /* of one destination's tenants at once, of each kind */
     ALERTS_QUIET_MS = 15 * MINUTE_MS, /* of what belongs to no destination */
     ALERTS_AGE_SAVE_MS = MINUTE_MS,
+    ALERTS_DIFFER_MS = MINUTE_MS, /* nodes are given other configurations one after the other */
 };
 #define DEAD_ACKED_ALL INT64_MAX /* as many as there are when all have been counted */
 
@@ -41,7 +43,7 @@ struct alert_counts {
 struct dest_alerts {
     bool due;                        /* something changed: judge it soon */
     bool counted;                    /* `counts` says something */
-    unsigned active;               /* bits of the kinds that stand, without tenants' */
+    uint64_t active;               /* bits of the kinds that stand, without tenants' */
     size_t tenants;                  /* alerts of its tenants */
     int64_t stand[ALERT_KIND_COUNT]; /* how many of each kind, its tenants' too */
     int64_t came[ALERT_KIND_COUNT];  /* of kinds that count jobs, not judged yet */

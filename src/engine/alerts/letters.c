@@ -5,6 +5,7 @@
 #include "engine/loop.h"
 #include "engine/settlement.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct letter {
@@ -21,6 +22,7 @@ static void letter_free(struct letter *letter)
 
 static void append(struct engine *engine, struct letter *letter)
 {
+    assert((engine->letters.first == NULL) == (engine->letters.count == 0));
     engine->letters.count++;
     struct letter **last = &engine->letters.first;
     if (engine->letters.first)
@@ -32,6 +34,7 @@ static void append(struct engine *engine, struct letter *letter)
 
 static void tell(struct engine *engine, const struct notify_config *notify, const struct dead_letter *dead)
 {
+    assert(notify->each);
     struct letter *letter = calloc(1, sizeof *letter);
     enum status status = STATUS_NO_MEMORY;
     if (letter) {
@@ -59,6 +62,7 @@ static void tell_all(struct engine *engine, const struct dest *dest, const struc
 void letters_job_dead(struct engine *engine, const struct dest *dest, const struct job *job, const struct op_settle *settle,
                       const struct settlement *settlement)
 {
+    assert(settlement->dead == (settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE));
     const struct dead_letter dead = { .job = job, .destination = slice_from(dest->name), .dead_code = settle->dead_code,
                                       .code = settle->code, .error = settle->error, .rule = settlement->decision.rule };
     if (settlement->dead)
@@ -86,6 +90,7 @@ static void letter_written(const struct op_result *result)
 {
     struct engine *engine = result->engine;
     struct letter *letter = result->context;
+    assert(result->op->kind == OP_INSERT && letter->op.kind == OP_INSERT);
     enum status batch_status = result->batch->status, op_status = result->op->status;
     if (batch_status != STATUS_OK && !engine->stopping) { /* with its job's settlement it is tried again */
         append(engine, letter);
@@ -105,6 +110,7 @@ void letters_write(struct engine *engine)
         if (!op)
             return;
         *op = letter->op;
+        assert(engine->letters.count > 0);
         engine->letters.first = letter->next;
         engine->letters.count--;
     }

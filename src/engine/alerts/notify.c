@@ -3,10 +3,12 @@
 #include "core/errors/redact.h"
 #include "store/store.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { PAYLOAD_BYTES_MAX = 4 * ALERT_RECORD_BYTES_MAX, LETTER_ERROR_BYTES_MAX = 2048 };
+enum { PAYLOAD_BYTES_MAX = 4 * ALERT_RECORD_BYTES_MAX, LETTER_ERROR_BYTES_MAX = 2048,
+       REPORT_MESSAGE_BYTES_MAX = 32 * 1024 * 1024 };
 
 static const char *const step_words[] = { [ALERT_RAISED] = "raised", [ALERT_GROWN] = "grown", [ALERT_CLEARED] = "cleared" };
 
@@ -21,6 +23,7 @@ static bool list_has(const struct text_list *list, struct slice text)
 /* Of these an entry may want to hear of each job. */
 static bool alert_is_of_each(enum alert_kind kind)
 {
+    assert(kind < ALERT_KIND_COUNT);
     return alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand(kind);
 }
 
@@ -32,6 +35,7 @@ static enum alert_kind kind_of_letter(const struct dead_letter *letter)
 
 bool notify_wants(const struct notify_config *notify, const struct alert_record *record)
 {
+    assert(record->kind < ALERT_KIND_COUNT);
     bool wanted = false;
     if (!notify->destination || (notify->destinations.count > 0 && !list_has(&notify->destinations, record->destination)))
         return false;
@@ -153,6 +157,7 @@ static void write_subject(struct json_writer *json, const struct alert_record *r
 
 static void write_text(struct json_writer *json, const struct alert_record *record, enum alert_step step)
 {
+    assert(record->state.raised_at != INSTANT_NONE);
     struct buffer text;
     char at[INSTANT_TEXT_BYTES];
     buffer_init(&text, PAYLOAD_BYTES_MAX);
@@ -173,6 +178,7 @@ static void write_text(struct json_writer *json, const struct alert_record *reco
 
 static void write_event(struct json_writer *json, const struct alert_record *record, enum alert_step step, instant now)
 {
+    assert(step == ALERT_RAISED || step == ALERT_GROWN || step == ALERT_CLEARED);
     char type[32];
     snprintf(type, sizeof type, "alert.%s", step_words[step]);
     json_member_text(json, "type", type);
@@ -206,6 +212,7 @@ static struct slice payload_of(const struct notify_config *notify, bool mail, co
 static struct slice id_of(const struct notify_config *notify, const struct alert_record *record, enum alert_step step,
                           struct arena *memory)
 {
+    assert(step == ALERT_RAISED || step == ALERT_GROWN || step == ALERT_CLEARED);
     char id[JOB_ID_BYTES_MAX + 1], count[24] = "";
     if (step == ALERT_GROWN)
         snprintf(count, sizeof count, "-%" PRId64, record->state.count);
@@ -217,6 +224,7 @@ static struct slice id_of(const struct notify_config *notify, const struct alert
 static enum status insert_of(const struct config *config, const struct notify_config *notify, bool urgent, instant now,
                              struct arena *memory, struct op_insert *insert)
 {
+    assert(notify->destination);
     const struct destination_config *destination = config_destination(config, slice_from(notify->destination));
     enum priority priority = urgent ? PRIORITY_CRITICAL : PRIORITY_NORMAL;
     /* A reload may free the configuration first. */
@@ -236,6 +244,7 @@ static enum status insert_of(const struct config *config, const struct notify_co
 
 static bool goes_by_mail(const struct config *config, const struct notify_config *notify)
 {
+    assert(notify->destination);
     const struct destination_config *destination = config_destination(config, slice_from(notify->destination));
     return notify->email || (destination && transport_is_mail(destination->transport));
 }
@@ -243,6 +252,7 @@ static bool goes_by_mail(const struct config *config, const struct notify_config
 enum status letter_job(const struct config *config, const struct notify_config *notify, const struct dead_letter *letter,
                        instant now, struct arena *memory, struct op_insert *ret_insert)
 {
+    assert(notify->each && kind_of_letter(letter) < ALERT_KIND_COUNT);
     char id[JOB_ID_BYTES_MAX + 1];
     bool urgent = alert_types[kind_of_letter(letter)].severity == SEVERITY_CRITICAL;
     /* Each time that it dies is news: once a generation. */
@@ -261,4 +271,37 @@ enum status notify_job(const struct config *config, const struct notify_config *
                                       .correlation_id = arena_copy(memory, record->id),
                                       .payload = payload_of(notify, mail, record, step, now, memory) };
     return insert_of(config, notify, alert_types[record->kind].severity == SEVERITY_CRITICAL, now, memory, ret_insert);
+}
+
+enum status report_job(const struct config *config, const struct notify_config *notify, const struct report_message *report,
+                       instant now, struct arena *memory, struct op_insert *ret_insert)
+{
+    assert(report->id.len > 0 && report->id.len <= JOB_ID_BYTES_MAX);
+    bool mail = goes_by_mail(config, notify);
+    struct buffer out;
+    buffer_init(&out, REPORT_MESSAGE_BYTES_MAX);
+    struct json_writer json = json_writer(&out);
+    json_object_begin(&json);
+    write_addresses(&json, notify);
+    if (!notify->webhook) {
+        json_member_string(&json, "subject", report->title);
+        json_member_string(&json, "text", report->text);
+    }
+    if (mail) {
+        json_member_string(&json, "html", report->html);
+    } else {
+        json_member_text(&json, "type", report->type);
+        json_member_instant(&json, "timestamp", now);
+        json_name(&json, "data");
+        json_put_raw(&json, report->data);
+    }
+    json_object_end(&json);
+    struct slice none = { NULL, 0 };
+    *ret_insert = (struct op_insert){
+        .id = arena_copy(memory, report->id),
+        .correlation_id = SLICE(""),
+        .payload = buffer_status(&out) == STATUS_OK ? arena_copy(memory, buffer_slice(&out)) : none,
+    };
+    buffer_release(&out);
+    return insert_of(config, notify, false, now, memory, ret_insert);
 }

@@ -34,4 +34,13 @@ bool letter_wants(const struct notify_config *notify, const struct dead_letter *
 enum status letter_job(const struct config *config, const struct notify_config *notify, const struct dead_letter *letter,
                        instant now, struct arena *memory, struct op_insert *ret_insert) MUST_CHECK;
 
+/* A report, to whom it is sent. */
+struct report_message {
+    const char *type;   /* "report.day" */
+    struct slice id;    /* the same for the same one */
+    struct slice title, text, html, data; /* data: JSON */
+};
+enum status report_job(const struct config *config, const struct notify_config *notify, const struct report_message *report,
+                       instant now, struct arena *memory, struct op_insert *ret_insert) MUST_CHECK;
+
 #endif

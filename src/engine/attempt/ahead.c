@@ -15,6 +15,8 @@
 #include "engine/loop.h"
 #include "engine/outage/cycles.h"
 
+#include <assert.h>
+
 enum {
     AHEAD_MAX = 256,
     AHEAD_BYTES_MAX = 8 << 20, /* of payloads */
@@ -53,6 +55,7 @@ int64_t ahead_worth(const struct engine *engine, const struct dest *dest)
     double worth = COMMITS_AHEAD * (double)slots * engine->out.commit_ms / answer_ms;
     double bearable = AHEAD_BYTES_MAX / (dest->ahead.payload_bytes + 1);
     double most = worth < bearable ? worth : bearable;
+    assert(most >= 0);
     return most < AHEAD_MAX ? (int64_t)most : AHEAD_MAX;
 }
 
@@ -62,6 +65,7 @@ int64_t ahead_room(const struct engine *engine, const struct dest *dest, instant
         !gate_flows(&dest->gate, now))
         return 0;
     int64_t room = ahead_worth(engine, dest) - dest->ahead.asked - dest->ahead.count;
+    assert(dest->ahead.asked >= 0 && dest->ahead.count >= 0);
     return room > 0 ? room : 0;
 }
 
@@ -73,11 +77,13 @@ static void ring_add(struct dest *dest, struct lane_state *lane)
     if (last)
         last->ahead.next = lane;
     dest->ahead.last = lane;
+    assert(dest->ahead.last == lane && lane->ahead.next);
 }
 
 static void ring_remove_after(struct dest *dest, struct lane_state *before)
 {
     struct lane_state *lane = before->ahead.next;
+    assert(lane->dest == dest && before->dest == dest);
     before->ahead.next = lane->ahead.next;
     if (lane == dest->ahead.last)
         dest->ahead.last = lane == before ? NULL : before;
@@ -85,6 +91,7 @@ static void ring_remove_after(struct dest *dest, struct lane_state *before)
 
 void ahead_add(struct lane_state *lane, struct attempt *attempt, instant now)
 {
+    assert(attempt->lane == lane && attempt->side == SIDE_AHEAD && !attempt->gate && !attempt->sending);
     attempt->next_ahead = NULL;
     attempt->ahead_until = instant_add(now, AHEAD_WAIT_MS);
     if (!lane->ahead.first) {
@@ -113,6 +120,7 @@ static struct attempt *take_after(struct dest *dest, struct lane_state *before)
 {
     struct lane_state *lane = before->ahead.next;
     struct attempt *attempt = lane->ahead.first;
+    assert(attempt && dest->ahead.count > 0 && attempt->engine->ahead.count >= dest->ahead.count);
     lane->ahead.first = attempt->next_ahead;
     dest->ahead.count--;
     attempt->engine->ahead.count--;
@@ -129,6 +137,7 @@ static const char no_slot[] = "no slot became free";
 static bool lane_waits(const struct engine *engine, struct lane_state *lane, const struct gate_answer *answer, instant now,
                        const char **ret_why)
 {
+    assert(lane->ahead.first);
     struct dest *dest = lane->dest;
     *ret_why = why_unsendable(engine, lane);
     if (!*ret_why && lane->hold.held)
@@ -151,6 +160,7 @@ static bool lane_waits(const struct engine *engine, struct lane_state *lane, con
 /* The lane before the one that goes next, as lane_waits says of it; NULL: all wait. Without room one stands for all. */
 static struct lane_state *before_next(const struct engine *engine, struct dest *dest, instant now, const char **ret_why)
 {
+    assert(dest->ahead.last);
     struct gate_answer answer = gate_ask(&dest->gate, now);
     struct lane_state *before = dest->ahead.last;
     do {
@@ -175,6 +185,7 @@ void ahead_send(struct engine *engine, struct dest *dest)
         if (why) {
             attempt_release(attempt, why);
         } else {
+            assert(attempt->side == SIDE_AHEAD && !attempt->gate);
             shares_give_back(&dest->queue.shares, SIDE_AHEAD, &attempt->lane->share, 1, now);
             shares_take(&dest->queue.shares, SIDE_FIRST, &attempt->lane->share, 1);
             attempt->side = SIDE_FIRST;
@@ -184,4 +195,5 @@ void ahead_send(struct engine *engine, struct dest *dest)
             attempt_send(attempt);
         }
     }
+    assert((dest->ahead.last == NULL) == (dest->ahead.count == 0));
 }

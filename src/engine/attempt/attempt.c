@@ -21,11 +21,13 @@ enum {
 
 enum shares_side attempt_side(const struct dest *dest, const struct gate *gate)
 {
+    assert(!gate || gate == &dest->gate || gate == &dest->fallback);
     return !gate ? SIDE_AHEAD : gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
 }
 
 static void attempt_unlink(struct attempt *attempt)
 {
+    assert(*attempt->link == attempt);
     *attempt->link = attempt->next;
     if (attempt->next)
         attempt->next->link = attempt->link;
@@ -37,6 +39,7 @@ static void attempt_free(struct attempt *attempt)
     if (attempt->dying) {
         attempt->dest->dead.dying--;
         attempt->lane->dead.dying--; /* which is not forgotten meanwhile */
+        assert(attempt->dest->dead.dying >= 0 && attempt->lane->dead.dying >= 0);
     }
     attempt_unlink(attempt);
     config_unref(attempt->config);
@@ -53,15 +56,19 @@ static void attempt_link(struct engine *engine, struct attempt *attempt)
     if (attempt->next)
         attempt->next->link = &attempt->next;
     engine->attempts.first = attempt;
+    assert(*attempt->link == attempt);
 }
 
 static void queue_settlement(struct attempt *attempt)
 {
     struct engine *engine = attempt->engine;
+    assert(!attempt->sending && attempt->settle.kind == OP_SETTLE);
+    bool first = !engine->attempts.unsettled;
     attempt->next_settle = NULL;
-    *(engine->attempts.unsettled ? &engine->attempts.unsettled_last->next_settle : &engine->attempts.unsettled) = attempt;
+    *(first ? &engine->attempts.unsettled : &engine->attempts.unsettled_last->next_settle) = attempt;
     engine->attempts.unsettled_last = attempt;
-    engine_wake(engine);
+    if (first) /* else the loop is woken already, or by the batch that it waits for */
+        engine_wake(engine);
 }
 
 void log_outcome(const struct dest *dest, const struct job *job, const struct op_settle *settle,
@@ -110,33 +117,35 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
     }
 }
 
-static void heed(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job,
+static void heed(struct engine *engine, struct lane_state *lane, struct dest *dest, struct gate *gate, const struct job *job,
                  const struct answer *answer, const struct settlement *settlement)
 {
+    assert(!gate || gate == &dest->gate || gate == &dest->fallback);
     bool first = gate != &dest->fallback;
     if (answer->slow_all && answer->retry_after_ms > 0 && dest->config)
         dest_asked(engine, dest, gate, job, answer->retry_after_ms);
     if (settlement->blocks)
         (first ? dest_refused : fallback_refused)(engine, dest, job, answer, settlement->unsent);
     else if (settlement->over && first)
-        dest_let_in(engine, dest, lane_find(engine, job->lane));
+        dest_let_in(engine, dest, lane);
     else if (settlement->over)
         fallback_let_in(engine, dest);
     if (settlement->dead)
         alerts_job_dead(engine, dest, job->tenant, slice_from(settlement->dead_code));
 }
 
-void dest_settled(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
-                  const struct settlement *settlement)
+void dest_settled(struct engine *engine, struct dest *dest, struct lane_state *lane, const struct job *job,
+                  const struct answer *answer, const struct settlement *settlement)
 {
     count_outcome(engine, settlement);
-    heed(engine, dest, &dest->gate, job, answer, settlement);
+    heed(engine, lane, dest, &dest->gate, job, answer, settlement);
 }
 
 /* What the answer says about the destination; a question that was answered says that it is there. */
 static struct gate_result result_of(const struct attempt *attempt, const struct answer *answer,
                                     const struct settlement *settlement)
 {
+    assert(attempt->gate);
     enum outcome outcome = settlement->decision.outcome;
     if (attempt->job.step != STEP_SEND)
         outcome = answer->query == QUERY_UNCLEAR ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
@@ -149,7 +158,10 @@ static struct gate_result result_of(const struct attempt *attempt, const struct 
 /* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */
 static void attempt_answered(struct attempt *attempt, const struct answer *answer)
 {
+    assert(!attempt->gate || attempt->side == attempt_side(attempt->dest, attempt->gate));
+    assert(!attempt->sending && attempt->lane->dest == attempt->dest);
     struct engine *engine = attempt->engine;
+    instant now = engine_now(engine);
     struct settlement settlement;
     struct outage elsewhere;
     struct settlement_input input = {
@@ -157,24 +169,24 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .job = &attempt->job,
         .answer = answer,
         .seed = engine->seed,
-        .now = engine_now(engine),
+        .now = now,
         .retention_ms = engine->config->retention_completed_ms,
         .outage = attempt_outage(attempt, &elsewhere),
-        .held_ms = outage_lasted_ms(&attempt->dest->gate.outage, attempt->job.first_at, engine_now(engine)),
+        .held_ms = outage_lasted_ms(&attempt->dest->gate.outage, attempt->job.first_at, now),
         .served = job_waits_alone(attempt->gate, &attempt->job),
-        .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, engine_now(engine)),
+        .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, now),
     };
     int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
     measures_analysed(engine, attempt->dest, began);
-    shares_give_back(&attempt->dest->queue.shares, attempt->side, &attempt->lane->share, 1, input.now);
+    shares_give_back(&attempt->dest->queue.shares, attempt->side, &attempt->lane->share, 1, now);
     if (attempt->by_turn)
         shares_note_by_turn(&attempt->dest->queue.shares, attempt->side, -1);
     if (!attempt->gate) {
         ; /* it never left, and no gate counts it */
     } else if (status == STATUS_OK) {
         struct gate_result result = result_of(attempt, answer, &settlement);
-        if (dest_note(attempt, &result, &settlement)) {
+        if (dest_note(attempt, &result, &settlement, now)) {
             input.spared = true;
             status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
         }
@@ -182,19 +194,19 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         gate_give_back(attempt->gate, attempt->pass, 1);
     }
     dest_cycle_answered(attempt->dest, attempt->gate, attempt->pass,
-                        status == STATUS_OK && answer->attempted ? &settlement : NULL, input.now);
+                        status == STATUS_OK && answer->attempted ? &settlement : NULL, now);
     if (status != STATUS_OK) {
         log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
         attempt_free(attempt);
         return;
     }
-    dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
+    dest_note_retry(attempt->dest, &attempt->job, &settlement, now);
     if (attempt->gate || settlement.dead) /* one that never went through a gate was never tried */
         log_outcome(attempt->dest, &attempt->job, &attempt->settle.settle, &settlement);
     count_outcome(engine, &settlement);
-    measures_answered(engine, attempt->dest, &attempt->job, answer, &settlement, input.now);
+    measures_answered(attempt->lane, &attempt->job, answer, &settlement, now);
     engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);
-    heed(engine, attempt->dest, attempt->gate, &attempt->job, answer, &settlement);
+    heed(engine, attempt->lane, attempt->dest, attempt->gate, &attempt->job, answer, &settlement);
     if (answer->left_out.len > 0)
         alerts_headers_left_out(engine, attempt->dest);
     attempt->dying = settlement.dead;
@@ -224,6 +236,7 @@ void attempt_send(struct attempt *attempt)
 struct attempt *attempt_new(struct engine *engine, const struct claim *claim, const struct job *job)
 {
     struct dest *dest = claim->lane->dest;
+    assert(!claim->gate || claim->gate == &dest->gate || claim->gate == &dest->fallback);
     struct attempt *attempt = calloc(1, sizeof *attempt);
     if (!attempt)
         return NULL;
@@ -244,6 +257,7 @@ struct attempt *attempt_new(struct engine *engine, const struct claim *claim, co
 
 void attempt_release(struct attempt *attempt, const char *why)
 {
+    assert(!attempt->sending);
     static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
     const struct answer answer = { .text = slice_from(why), .retry_after_ms = -1 };
     if (!attempt->send.destination)
@@ -254,6 +268,7 @@ void attempt_release(struct attempt *attempt, const char *why)
 /* What came back from the disk is not what was accepted: nobody gets it. */
 static void attempt_damaged(struct attempt *attempt)
 {
+    assert(attempt->job.damaged && !attempt->sending);
     const struct answer answer = {
         .outcome = OUTCOME_PERMANENT,
         .code = SLICE("insist:payload_damaged"),
@@ -266,6 +281,7 @@ static void attempt_damaged(struct attempt *attempt)
 
 bool lease_damaged(struct engine *engine, struct lane_state *lane, const struct job *job)
 {
+    assert(job->damaged && job->lane == lane->id);
     struct attempt *attempt = attempt_new(engine, &(struct claim){ .lane = lane }, job);
     if (!attempt)
         return false;
@@ -305,11 +321,11 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
  * decided, since the store was away, has nothing left of what it was given then: others may look, or be paid for, at the
  * same time.
  */
-static bool attempt_may_go(struct attempt *attempt, bool late)
+static bool attempt_may_go(struct attempt *attempt, bool late, instant now)
 {
+    assert(attempt->gate && !attempt->sending);
     struct dest *dest = attempt->dest;
     struct gate *gate = attempt->gate;
-    instant now = engine_now(attempt->engine);
     bool diverted = gate == &dest->fallback && !dest_diverts(dest); /* the first address is back, or the second gone */
     if (!diverted && !late && gate_pass_stands(gate, attempt->pass, now))
         return true;
@@ -328,6 +344,7 @@ static bool attempt_may_go(struct attempt *attempt, bool late)
 static const char *why_not_late(struct attempt *attempt, const struct claim *claim, instant now)
 {
     struct lane_state *lane = claim->lane;
+    assert(attempt->lane == lane && !attempt->sending);
     bool looks = claim->lane_looks && block_holds(&lane->block);
     if (looks && !block_looks(&lane->block, now))
         return "the tenant is held";
@@ -338,10 +355,10 @@ static const char *why_not_late(struct attempt *attempt, const struct claim *cla
     return NULL;
 }
 
-void attempt_begin(struct attempt *attempt, const struct claim *claim)
+void attempt_begin(struct attempt *attempt, const struct claim *claim, instant now)
 {
+    assert(attempt->lane == claim->lane && attempt->gate == claim->gate && attempt->job.lease_token != 0);
     struct lane_state *lane = claim->lane;
-    instant now = engine_now(attempt->engine);
     bool late = now > instant_add(claim->at, CLAIM_LATE_MS);
     const char *why = why_unsendable(attempt->engine, lane);
     if (!why && lane->hold.held && !(claim->lane_looks && block_holds(&lane->block)))
@@ -349,7 +366,7 @@ void attempt_begin(struct attempt *attempt, const struct claim *claim)
     /* The store was away, or the clock was set: a send of its whole timeout would be an orphan before its end. */
     if (!why && attempt->job.lease_until < instant_add(now, lane->dest->config->timeout_ms))
         why = "its lease would not last";
-    if (!why && attempt->gate && !attempt_may_go(attempt, late))
+    if (!why && attempt->gate && !attempt_may_go(attempt, late, now))
         why = "the destination is held";
     if (!why && late)
         why = why_not_late(attempt, claim, now);
@@ -367,6 +384,7 @@ static void attempt_settled(const struct op_result *result)
 {
     struct engine *engine = result->engine;
     struct attempt *attempt = result->context;
+    assert(result->op->kind == OP_SETTLE && result->op->settle.seq == attempt->job.seq);
     enum status batch_status = result->batch->status, op_status = result->op->status;
     /* What was seen is held for as long as the store refuses: an answer forgotten is a job sent twice. */
     if (batch_status != STATUS_OK && (!engine->stopping || ++attempt->stop_tries < STOP_TRIES_MAX)) {
@@ -386,6 +404,7 @@ void settle_answered(struct engine *engine)
 {
     while (engine->attempts.unsettled && !engine_must_wait(engine)) {
         struct attempt *attempt = engine->attempts.unsettled;
+        assert(attempt->settle.settle.seq == attempt->job.seq);
         struct store_op *op = outgoing_gather(engine, attempt_settled, attempt);
         if (!op)
             return;

@@ -64,10 +64,10 @@ enum shares_side attempt_side(const struct dest *dest, const struct gate *gate);
 /* One of the jobs of a claim; NULL: no memory. */
 struct attempt *attempt_new(struct engine *engine, const struct claim *claim, const struct job *job);
 /* Sends it, lets it wait for a free slot, or gives it back: what was allowed when it was claimed may not be now. */
-void attempt_begin(struct attempt *attempt, const struct claim *claim);
+void attempt_begin(struct attempt *attempt, const struct claim *claim, instant now);
 /* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
-void dest_settled(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
-                  const struct settlement *settlement);
+void dest_settled(struct engine *engine, struct dest *dest, struct lane_state *lane, const struct job *job,
+                  const struct answer *answer, const struct settlement *settlement);
 /* What became of an attempt, in a line: who, from which state to which, why, and when again. */
 void log_outcome(const struct dest *dest, const struct job *job, const struct op_settle *settle,
                  const struct settlement *settlement);

@@ -16,10 +16,11 @@ enum { CLAIM_BYTES_MAX = 16 << 20 }; /* of payloads, by one claim */
 /* ---- what became of a claim ---- */
 
 /* `count` jobs of a claim were not there after all. */
-static void unclaimed(const struct engine *engine, const struct claim *claim, int64_t count)
+static void unclaimed(const struct claim *claim, int64_t count, instant now)
 {
+    assert(count >= 0);
     struct dest *dest = claim->lane->dest;
-    shares_give_back(&dest->queue.shares, attempt_side(dest, claim->gate), &claim->lane->share, count, engine_now(engine));
+    shares_give_back(&dest->queue.shares, attempt_side(dest, claim->gate), &claim->lane->share, count, now);
     if (claim->by_turn)
         shares_note_by_turn(&dest->queue.shares, attempt_side(dest, claim->gate), -count);
     if (claim->gate)
@@ -34,13 +35,14 @@ static void take_claimed(const struct op_result *result, const struct claim *cla
     const struct store_op *op = result->op;
     assert(op->kind == OP_CLAIM && op->claim.ret_count <= op->claim.max);
     struct dest *dest = claim->lane->dest;
-    unclaimed(engine, claim, (int64_t)(op->claim.max - op->claim.ret_count));
+    instant now = engine_now(engine);
+    unclaimed(claim, (int64_t)(op->claim.max - op->claim.ret_count), now);
     if (op->claim.ret_left > 0)
         lane_ready_add(engine, claim->lane, (int64_t)op->claim.ret_left);
     look_claimed(claim->lane, &op->claim);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
-    measures_claimed(dest, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
-    dest_cycle_selected(dest, claim->gate, claim->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
+    measures_claimed(dest, op->claim.ret_jobs, op->claim.ret_count, now);
+    dest_cycle_selected(dest, claim->gate, claim->pass, op->claim.ret_jobs, op->claim.ret_count, now);
     for (size_t i = 0; i < op->claim.ret_count; i++) {
         struct batch_memory *memory = batch_memory_hold(result);
         struct attempt *attempt = memory ? attempt_new(engine, claim, &op->claim.ret_jobs[i]) : NULL;
@@ -49,17 +51,16 @@ static void take_claimed(const struct op_result *result, const struct claim *cla
                 batch_memory_leave(memory);
             if (claim->gate)
                 gate_give_back(claim->gate, claim->pass, 1);
-            shares_give_back(&dest->queue.shares, attempt_side(dest, claim->gate), &claim->lane->share, 1,
-                             engine_now(engine));
+            shares_give_back(&dest->queue.shares, attempt_side(dest, claim->gate), &claim->lane->share, 1, now);
             if (claim->by_turn)
                 shares_note_by_turn(&dest->queue.shares, attempt_side(dest, claim->gate), -1);
-            dest_cycle_answered(dest, claim->gate, claim->pass, NULL, engine_now(engine));
+            dest_cycle_answered(dest, claim->gate, claim->pass, NULL, now);
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */
         }
         attempt->claimed = memory;
-        attempt_begin(attempt, claim);
+        attempt_begin(attempt, claim, now);
     }
     if (!claim->gate)
         ahead_end_turn(claim->lane);
@@ -70,14 +71,16 @@ static void claim_done(const struct op_result *result)
 {
     const struct claim *claim = result->context;
     int64_t count = (int64_t)result->op->claim.max;
+    assert(result->op->kind == OP_CLAIM && result->op->claim.lane == claim->lane->id && count > 0);
     return_order_claimed(claim->lane, count);
     if (!claim->gate)
         claim->lane->dest->ahead.asked -= count;
+    assert(claim->lane->dest->ahead.asked >= 0);
     if (result->applied) {
         take_claimed(result, claim);
         return;
     }
-    unclaimed(result->engine, claim, count);
+    unclaimed(claim, count, engine_now(result->engine));
     lane_ready_add(result->engine, claim->lane, count);
 }
 
@@ -138,6 +141,7 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .failed_last = gate ? lane_failed_last(lane, gate) : 0,
         };
+        assert(lane->dest == dest && max <= *room);
         lane_take(lane, attempt_side(dest, gate), max, true, now);
         rates_claimed(engine, lane, now);
         *room -= max;
@@ -148,6 +152,7 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
 /* What nobody takes of a cycle's batch is lost: so whatever their shares leave over goes by turns alone. */
 static bool claim_some(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
 {
+    assert(room >= 0);
     enum shares_side side = attempt_side(dest, gate);
     int64_t slots = gate_slots(gate ? gate : &dest->gate);
     bool is_batch = gate && gate->rules->cycle_every_ms > 0 && gate->rules->cycle_batch == slots;
@@ -174,6 +179,7 @@ static bool claim_looks(struct engine *engine, struct dest *dest, struct gate *g
         if (!op)
             return false;
         claim->pass = gate_take(gate, 1, now);
+        assert(claim->pass.look && lane->dest == dest);
         op->claim = (struct op_claim){ .lane = lane->id, .bytes_max = CLAIM_BYTES_MAX,
                                        .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS) };
         look_take(lane, gate, &op->claim, now);
@@ -185,13 +191,14 @@ static bool claim_looks(struct engine *engine, struct dest *dest, struct gate *g
 /* So that people can see since when nothing goes. */
 static void hold_met(struct dest *dest, enum gate_hold hold, instant now)
 {
-    if (dest->met.hold != hold)
-        dest->met.since = now;
-    dest->met.hold = hold;
+    if (dest->queue.met.hold != hold)
+        dest->queue.met.since = now;
+    dest->queue.met.hold = hold;
 }
 
 static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
 {
+    assert(gate == &dest->gate || gate == &dest->fallback);
     struct gate_answer answer = dest_ask(gate, &dest->rate.limiter, now);
     if (gate == (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate))
         hold_met(dest, answer.hold, now);
@@ -203,7 +210,8 @@ static bool claim_through(struct engine *engine, struct dest *dest, struct gate 
 /* In contingency only looks go to the first address, and all else to the second, where there is one. */
 static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 {
-    turns_unpark_due(&dest->queue.turns, now);
+    assert(dest->config && dest->own.stage == OWN_WHOLE && dest->config->transport != TRANSPORT_PULL);
+    lanes_unpark_due(dest, now);
     return_order_begin(engine, dest);
     return claim_through(engine, dest, &dest->gate, now) &&
            (!dest_diverts(dest) || claim_through(engine, dest, &dest->fallback, now)) &&
@@ -213,13 +221,13 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 void dispatch_claims(struct engine *engine)
 {
     instant now = engine_now(engine);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         dest->workers.crowded = false;
         ahead_send(engine, dest);
     }
     if (engine->stopping || engine->recovery.recovering || engine_must_wait(engine))
         return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         if (!dest->config || dest->own.stage != OWN_WHOLE || dest_dead_full(dest))
             continue;
         if (dest->config->transport == TRANSPORT_PULL)

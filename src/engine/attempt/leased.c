@@ -36,6 +36,7 @@ static struct slice key_of(const int64_t *seq)
 /* The tenant's slot is free, whatever came of it; NULL: nothing. */
 static void leased_free(struct leased *leased, instant now)
 {
+    assert(!leased || leased->of->dest == leased->dest);
     if (leased)
         shares_give_back(&leased->dest->queue.shares, SIDE_FIRST, &leased->of->share, 1, now);
     free(leased);
@@ -56,14 +57,15 @@ static void leased_add(struct engine *engine, struct dest *dest, struct gate_pas
     const struct leased wanted = { .seq = job->seq, .token = job->lease_token, .retry_count = job->retry_count,
                                    .lane = job->lane, .attempts = job->attempts, .created_at = job->created_at,
                                    .taken_at = now, .dest = dest, .of = lane_find(engine, job->lane), .pass = pass };
-    struct leased *before = map_remove(&engine->leased, key_of(&job->seq));
+    struct leased *before = map_remove(&engine->leases.held, key_of(&job->seq));
     assert(wanted.of); /* one that holds a slot is not forgotten */
+    assert(!before || (before->seq == job->seq && before->dest == dest));
     if (before)
         give_back(before, now); /* whoever ended it did not say so */
     leased_free(before, now);
     if (leased)
         *leased = wanted;
-    if (!leased || map_put(&engine->leased, key_of(&leased->seq), leased) != STATUS_OK) {
+    if (!leased || map_put(&engine->leases.held, key_of(&leased->seq), leased) != STATUS_OK) {
         give_back(&wanted, now); /* as if it came from before a restart */
         shares_give_back(&dest->queue.shares, SIDE_FIRST, &wanted.of->share, 1, now);
         free(leased);
@@ -73,6 +75,7 @@ static void leased_add(struct engine *engine, struct dest *dest, struct gate_pas
 void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *jobs, size_t count,
                     size_t missing)
 {
+    assert(dest->gate.under_way >= (int64_t)(count + missing));
     instant now = engine_now(engine);
     gate_give_back(&dest->gate, pass, (int64_t)missing);
     measures_claimed(dest, jobs, count, now);
@@ -84,17 +87,18 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
 /* NULL: not known, or not of this process. */
 static const struct leased *leased_find(const struct engine *engine, int64_t seq, int64_t token)
 {
-    const struct leased *found = map_get(&engine->leased, key_of(&seq));
+    const struct leased *found = map_get(&engine->leases.held, key_of(&seq));
     return found && found->token == token && !found->earlier ? found : NULL;
 }
 
 /* The same, and the caller's to free. It has ended: one of an earlier process frees its tenant's slot. */
 static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t token)
 {
-    struct leased *found = map_get(&engine->leased, key_of(&seq));
+    struct leased *found = map_get(&engine->leases.held, key_of(&seq));
     if (!found || found->token != token)
         return NULL;
-    map_remove(&engine->leased, key_of(&seq));
+    map_remove(&engine->leases.held, key_of(&seq));
+    assert(found->seq == seq);
     if (!found->earlier)
         return found;
     leased_free(found, engine_now(engine));
@@ -106,17 +110,20 @@ enum status lease_restore(struct engine *engine, const struct job *job)
 {
     struct dest *dest = dest_find(engine, job->destination);
     struct lane_state *lane = lane_find(engine, job->lane);
-    if (!dest || !lane || !dest->config || dest->config->transport != TRANSPORT_PULL)
+    /* Of a destination that is being loaded the configuration is not known yet. */
+    const struct destination_config *config = config_destination(engine->config, job->destination);
+    if (!dest || !lane || !config || config->transport != TRANSPORT_PULL)
         return STATUS_OK;
     struct leased *leased = malloc(sizeof *leased);
     if (!leased)
         return STATUS_NO_MEMORY;
     *leased = (struct leased){ .seq = job->seq, .token = job->lease_token, .lane = job->lane, .dest = dest, .of = lane,
                                .earlier = true };
-    if (map_put(&engine->leased, key_of(&leased->seq), leased) != STATUS_OK) {
+    if (map_put(&engine->leases.held, key_of(&leased->seq), leased) != STATUS_OK) {
         free(leased);
         return STATUS_NO_MEMORY;
     }
+    assert(lane->dest == dest);
     shares_take(&dest->queue.shares, SIDE_FIRST, &lane->share, 1);
     return STATUS_OK;
 }
@@ -149,6 +156,7 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token)
     instant now = engine_now(engine);
     if (!leased)
         return;
+    assert(!leased->earlier && leased->of->dest == leased->dest);
     const struct job job = { .retry_count = leased->retry_count, .step = STEP_SEND, .lane = leased->lane,
                              .attempts = leased->attempts, .created_at = leased->created_at };
     const struct answer answer = { .attempted = true, .outcome = OUTCOME_DELIVERED,
@@ -159,7 +167,7 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token)
     dest_tell(leased->dest, &news);
     dest_let_in(engine, leased->dest, leased->of);
     dest_note_retry(leased->dest, &job, &completed, now);
-    measures_answered(engine, leased->dest, &job, &answer, &completed, now);
+    measures_answered(leased->of, &job, &answer, &completed, now);
     dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, &completed, now);
     log_event(LOG_DEBUG, "job_acked", FIELD_INT("seq", seq), FIELD_CSTR("tenant", leased->of->tenant),
               FIELD_CSTR("destination", leased->dest->name), FIELD_INT("attempt", leased->attempts),
@@ -180,6 +188,7 @@ static struct gate_result result_of(const struct lease_nack *nack, const struct 
 static bool would_spare(const struct leased *leased, const struct lease_nack *nack, const struct settlement *settlement,
                         instant now)
 {
+    assert(!leased->earlier && settlement->may_pass);
     struct gate trial = leased->dest->gate;
     const struct gate_result result = result_of(nack, settlement);
     const struct contingency_end end = job_end(nack->job, nack->answer.code, settlement, now);
@@ -204,6 +213,7 @@ enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct a
     if (!dest || !dest->config)
         return STATUS_NOT_FOUND;
     const struct leased *leased = leased_find(engine, nack->job->seq, nack->job->lease_token);
+    assert(!leased || leased->dest == dest);
     nack->answer.duration_ms = held_ms(leased, nack->job, now);
     struct settlement_input input = {
         .destination = dest->config, .job = nack->job, .answer = &nack->answer, .seed = engine->seed, .now = now,
@@ -229,6 +239,7 @@ enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct a
 static void note_exhausted(struct dest *dest, const struct lease_nack *nack, const struct settlement *settlement,
                            instant now)
 {
+    assert(nack->exhausted);
     bool spares = false;
     const struct contingency_end end = job_end(nack->job, nack->answer.code, settlement, now);
     struct gate_news news = gate_exhausted(&dest->gate, &end, now, &spares);
@@ -242,6 +253,8 @@ void engine_nacked(struct engine *engine, const struct lease_nack *nack, const s
     struct dest *dest = dest_find(engine, nack->job->destination);
     struct leased *leased = leased_take(engine, nack->job->seq, nack->job->lease_token);
     instant now = engine_now(engine);
+    if (!dest)
+        return; /* another node has it by now, and learns nothing from it */
     if (leased) {
         const struct gate_result result = result_of(nack, settlement);
         struct gate_news news = gate_note(&dest->gate, leased->pass, &result, now);
@@ -263,20 +276,22 @@ void engine_nacked(struct engine *engine, const struct lease_nack *nack, const s
     answer.slow_all = settlement->decision.outcome == OUTCOME_THROTTLED; /* the whole destination said: too fast */
     dest_note_retry(dest, nack->job, settlement, now);
     engine_learn(engine, nack->job, &op->settle, settlement);
-    dest_settled(engine, dest, nack->job, &answer, settlement);
+    struct lane_state *lane = lane_of_job(engine, nack->job);
+    dest_settled(engine, dest, lane, nack->job, &answer, settlement);
     letters_job_dead(engine, dest, nack->job, &op->settle, settlement);
-    measures_answered(engine, dest, nack->job, &answer, settlement, now);
+    if (lane) /* else there is no memory for it */
+        measures_answered(lane, nack->job, &answer, settlement, now);
     engine_wake(engine);
 }
 
 void leases_forget(struct engine *engine, const struct dest *dest)
 {
     size_t cursor = 0;
-    for (struct map_entry *entry; (entry = map_next(&engine->leased, &cursor));) {
+    for (struct map_entry *entry; (entry = map_next(&engine->leases.held, &cursor));) {
         struct leased *leased = entry->value;
         if (leased->dest != dest)
             continue;
-        map_remove(&engine->leased, key_of(&leased->seq));
+        map_remove(&engine->leases.held, key_of(&leased->seq));
         free(leased);
     }
 }
@@ -284,7 +299,7 @@ void leases_forget(struct engine *engine, const struct dest *dest)
 void leased_release(struct engine *engine)
 {
     size_t cursor = 0;
-    for (struct map_entry *entry; (entry = map_next(&engine->leased, &cursor));)
+    for (struct map_entry *entry; (entry = map_next(&engine->leases.held, &cursor));)
         free(entry->value);
-    map_release(&engine->leased);
+    map_release(&engine->leases.held);
 }

@@ -22,23 +22,25 @@ enum {
 /* What an answer with so many jobs may hold: that much is counted for it, and no more is claimed. */
 static int64_t answer_bytes_max(const struct dest *dest, int64_t jobs)
 {
-    double each = LEASE_BYTES_TIMES * dest->leased_bytes;
+    assert(jobs >= 0);
+    double each = LEASE_BYTES_TIMES * dest->workers.bytes;
     double all = (double)jobs * (each > LEASE_BYTES_LEAST ? each : LEASE_BYTES_LEAST);
-    return dest->leased_bytes > 0 && all < LEASE_BYTES_MAX ? (int64_t)all : LEASE_BYTES_MAX;
+    return dest->workers.bytes > 0 && all < LEASE_BYTES_MAX ? (int64_t)all : LEASE_BYTES_MAX;
 }
 
 /* Counted when it is asked for, not when it is written: many at once cannot take more than limits.body_budget. */
 static bool answer_fits(const struct engine *engine, const struct dest *dest, const struct lease_request *request)
 {
     int64_t jobs = (int64_t)request->max < dest->queue.ready ? (int64_t)request->max : dest->queue.ready;
-    int64_t out = atomic_load(&engine->lease_bytes);
+    int64_t out = atomic_load(&engine->leases.bytes);
     return out == 0 || out + answer_bytes_max(dest, jobs) <= engine->config->body_budget_bytes;
 }
 
 static void answer_count(struct lease_request *request, int64_t bytes)
 {
-    atomic_fetch_add(&request->engine->lease_bytes, bytes - request->bytes);
+    atomic_fetch_add(&request->engine->leases.bytes, bytes - request->bytes);
     request->bytes = bytes;
+    assert(request->bytes >= 0 && atomic_load(&request->engine->leases.bytes) >= 0);
 }
 
 /* They are claimed: now it is known how large they are. */
@@ -53,7 +55,7 @@ static void answer_claimed(struct dest *dest, struct lease_request *request, con
     answer_count(request, bytes);
     double mean = jobs > 0 ? (double)bytes / (double)jobs + 1 : 0;
     if (jobs > 0)
-        dest->leased_bytes += dest->leased_bytes > 0 ? (mean - dest->leased_bytes) / 8 : mean;
+        dest->workers.bytes += dest->workers.bytes > 0 ? (mean - dest->workers.bytes) / 8 : mean;
 }
 
 /* Puts the jobs of all claims side by side. */
@@ -73,6 +75,7 @@ static enum status gather(struct batch *batch, size_t total, const struct job **
 
 static void wait_again(struct dest *dest, struct lease_request *request)
 {
+    assert(!*dest->workers.last);
     request->next = NULL;
     *dest->workers.last = request;
     dest->workers.last = &request->next;
@@ -99,6 +102,7 @@ static const char *why_not_now(const struct lane_state *lane)
 static void on_returned(struct batch *batch)
 {
     struct engine *engine = batch->context;
+    assert(engine->out.batches > 0);
     engine->out.batches--;
     engine->recovery.promote_at = instant_earlier(engine->recovery.promote_at, instant_add(engine_now(engine), SECOND_MS));
     batch_free(batch);
@@ -160,6 +164,7 @@ static size_t count_claimed(struct engine *engine, struct batch *batch, bool loo
         if (op->kind != OP_CLAIM)
             continue;
         struct lane_state *lane = lane_find(engine, op->claim.lane);
+        assert(lane && lane->claiming >= (int64_t)op->claim.max);
         int64_t freed = 0;
         return_order_claimed(lane, (int64_t)op->claim.max);
         if (batch->status != STATUS_OK || op->status != STATUS_OK) {
@@ -188,6 +193,7 @@ static size_t count_claimed(struct engine *engine, struct batch *batch, bool loo
 static void tell_gate(struct engine *engine, const struct lease_request *request, const struct batch *batch)
 {
     struct dest *dest = dest_find(engine, request->destination);
+    assert(dest);
     for (size_t i = 0; i < batch->count; i++) {
         const struct op_claim *claim = &batch->ops[i].claim;
         if (batch->ops[i].kind != OP_CLAIM)
@@ -202,6 +208,7 @@ static void on_claimed(struct batch *batch)
     struct engine *engine = request->engine;
     struct dest *dest = dest_find(engine, request->destination);
     const struct job *jobs = NULL;
+    assert(request->batch == NULL && engine->out.batches > 0);
     assert(dest && dest->workers.out > 0);
     dest->workers.out--;
     engine->out.batches--;
@@ -243,6 +250,7 @@ static void claim_in_turn(struct engine *engine, struct dest *dest, const struct
         int64_t max = lane_room(lane, shared, turn_max < claims->wanted ? turn_max : claims->wanted, now);
         if (max == 0)
             continue;
+        assert(lane->dest == dest && max <= claims->wanted);
         struct store_op *op = &claims->batch->ops[claims->batch->count++];
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
@@ -280,6 +288,7 @@ static void claim_looks(struct dest *dest, const struct lease_request *request, 
 static struct batch *claims_for(struct engine *engine, struct dest *dest, struct lease_request *request, int64_t room,
                                 instant now)
 {
+    assert(room > 0);
     size_t claims_max = request->max < LEASE_CLAIMS_MAX ? request->max : LEASE_CLAIMS_MAX;
     struct claims claims = {
         .batch = batch_new((1 + RATE_NOTES_MAX) * claims_max, SIZE_MAX / 2),
@@ -312,10 +321,11 @@ void leases_serve(struct engine *engine, struct dest *dest)
 {
     instant now = engine_now(engine);
     int64_t turn_max;
-    turns_unpark_due(&dest->queue.turns, now);
+    lanes_unpark_due(dest, now);
     return_order_begin(engine, dest);
     while (dest->workers.first && dest_front(engine, dest, &turn_max)) {
         struct lease_request *request = dest->workers.first;
+        assert(request->engine == engine);
         int64_t room = dest_ask(&dest->gate, &dest->rate.limiter, now).room;
         dest->workers.crowded = room > 0 && !answer_fits(engine, dest, request);
         if (room == 0 || dest->workers.crowded)
@@ -389,7 +399,7 @@ static void end_waiting(struct dest *dest, instant now, bool all)
 
 void leases_expire(struct engine *engine)
 {
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         end_waiting(dest, engine_now(engine), false);
 }
 
@@ -400,14 +410,14 @@ void leases_end_of(struct engine *engine, struct dest *dest)
 
 void leases_end(struct engine *engine)
 {
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         leases_end_of(engine, dest);
 }
 
 instant leases_next(const struct engine *engine)
 {
     instant next = INSTANT_NONE, again = instant_add(engine_now(engine), LEASES_AGAIN_MS);
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (const struct dest *dest = engine->dests.first; dest; dest = dest->next)
         for (const struct lease_request *request = dest->workers.first; request; request = request->next)
             next = instant_earlier(next, dest->workers.crowded ? again : request->wait_until);
     return next;

@@ -51,6 +51,7 @@ struct orphans {
 static enum status settle_orphan(struct engine *engine, const struct dest *dest, const struct job *job, struct arena *memory,
                                  struct store_op *op, struct orphan *ret_orphan)
 {
+    assert(dest->config && dest->own.stage != OWN_UNREAD);
     bool leased = dest->config->transport == TRANSPORT_PULL;
     const struct answer answer = {
         .attempted = true,
@@ -95,6 +96,7 @@ static bool keep_orphan(const struct job *job, instant now, struct store_op *op)
 /* Until when what a session that was fenced has begun to send may be on the wire. */
 static instant sent_until(const struct dest *dest, const struct job *job)
 {
+    assert(dest->config);
     return job->lease_fenced_at == INSTANT_NONE
                ? INSTANT_NONE
                : ownership_ripe_at(job->lease_fenced_at, false, dest->config->timeout_ms);
@@ -111,6 +113,7 @@ static void left_behind_set(struct dest *dest, int64_t count)
 
 void left_behind_gained(struct engine *engine, struct dest *dest, int64_t count)
 {
+    assert(dest->own.left.held == 0);
     dest->own.left.gained = engine->recovery.pass;
     left_behind_set(dest, count);
 }
@@ -118,7 +121,7 @@ void left_behind_gained(struct engine *engine, struct dest *dest, int64_t count)
 /* All of them were looked at, but not of one that was gained meanwhile. */
 static void left_behind_counted(struct engine *engine)
 {
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         if (dest->own.left.gained < engine->recovery.pass)
             left_behind_set(dest, dest->own.left.seen);
 }
@@ -145,6 +148,7 @@ static bool orphan_op(struct engine *engine, const struct job *job, struct arena
 /* The store has taken it. */
 static void orphan_settled(struct engine *engine, const struct orphan *orphan, const struct op_settle *settle)
 {
+    assert(settle->seq == orphan->job->seq);
     struct dest *dest = dest_find(engine, orphan->job->destination);
     if (!dest)
         return; /* it was lost meanwhile, and nobody hears of it here */
@@ -163,6 +167,7 @@ static void on_settled(struct batch *batch)
 {
     const struct orphans *orphans = batch->context;
     struct engine *engine = orphans->engine;
+    assert(engine->recovery.orphans_out && engine->out.batches > 0);
     engine->out.batches--;
     engine->recovery.orphans_out = false;
     int64_t settled = 0;
@@ -194,6 +199,7 @@ static void on_settled(struct batch *batch)
 /* The next page begins after the last of a full one. */
 static void turn_page(struct engine *engine, const struct op_orphans *orphans)
 {
+    assert(orphans->ret_count <= ORPHANS_MAX);
     engine->recovery.orphans_after = INSTANT_NONE;
     if (orphans->ret_count < ORPHANS_MAX)
         return;
@@ -205,6 +211,7 @@ static void turn_page(struct engine *engine, const struct op_orphans *orphans)
 
 static struct orphans *orphans_new(struct engine *engine, struct batch *found, struct arena *memory)
 {
+    assert(found->count == 1 && found->ops[0].kind == OP_ORPHANS);
     struct orphans *orphans = arena_alloc(memory, sizeof *orphans);
     if (!orphans)
         return NULL;
@@ -216,6 +223,7 @@ static struct orphans *orphans_new(struct engine *engine, struct batch *found, s
 /* Settles the orphans of one page, and takes it; the ones this process is working on are left alone. */
 static void settle_orphans(struct engine *engine, struct batch *found)
 {
+    assert(found->count == 1 && found->ops[0].kind == OP_ORPHANS);
     const struct op_orphans *page = &found->ops[0].orphans;
     struct batch *batch = batch_new(page->ret_count, SIZE_MAX / 2);
     struct orphans *orphans = batch ? orphans_new(engine, found, &batch->memory) : NULL;
@@ -242,6 +250,7 @@ static void settle_orphans(struct engine *engine, struct batch *found)
 static void on_found(struct batch *batch)
 {
     struct engine *engine = batch->context;
+    assert(engine->recovery.orphans_out && engine->out.batches > 0);
     engine->out.batches--;
     if (batch->status == STATUS_OK) {
         turn_page(engine, &batch->ops[0].orphans);
@@ -260,11 +269,12 @@ static void on_found(struct batch *batch)
 static void begin_pages(struct engine *engine, instant now)
 {
     struct recovery *recovery = &engine->recovery;
+    assert(recovery->orphans_after == INSTANT_NONE && !recovery->orphans_out);
     recovery->of_ended = recovery->recovering || (recovery->ripe_at != INSTANT_NONE && recovery->ripe_at <= now);
     if (recovery->of_ended)
         recovery->ripe_at = INSTANT_NONE;
     recovery->pass++;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         dest->own.left.seen = 0;
 }
 
@@ -330,6 +340,7 @@ static int64_t look_every_ms(const struct config *config)
 
 static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
 {
+    assert(promote->max == PROMOTE_MAX);
     for (size_t i = 0; i < promote->ret_ready_count; i++) {
         const struct lane_ready *news = &promote->ret_ready[i];
         struct lane_state *lane;
@@ -339,7 +350,7 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     }
     for (size_t i = 0; promote->ret_expired_jobs && i < promote->ret_expired; i++)
         letters_job_expired(engine, &promote->ret_expired_jobs[i]);
-    engine->expired += (int64_t)promote->ret_expired;
+    engine->measured.expired += (int64_t)promote->ret_expired;
     alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
     size_t gone = promote->ret_dead_deleted + promote->ret_forgotten;
     size_t done = promote->ret_promoted + promote->ret_expired + gone;
@@ -383,6 +394,7 @@ void promote_due(struct engine *engine)
 
 static void trimmed(const struct op_result *result)
 {
+    assert(result->op->kind == OP_TRIM);
     if (result->applied && result->op->trim.ret_deleted >= TRIM_MAX)
         result->engine->recovery.trim_at = instant_add(engine_now(result->engine), TRIM_AGAIN_MS);
 }

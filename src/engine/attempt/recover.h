@@ -27,6 +27,7 @@ struct recovery {
     bool orphans_out;
     uint64_t pass; /* of all pages, since the start */
     instant trim_at;
+    instant redrive_at; /* no look for dead letters to be sent again before */
 };
 
 void recover_orphans(struct engine *engine);

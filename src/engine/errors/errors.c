@@ -43,6 +43,7 @@ static void error_free(struct known_error *error)
 {
     if (!error)
         return;
+    assert(!error->out);
     free(error->name);
     free(error);
 }
@@ -75,10 +76,12 @@ static void set_changed(struct errors *errors, struct known_error *error, bool c
     errors->changed += changed && !error->changed;
     errors->changed -= !changed && error->changed;
     error->changed = changed;
+    assert(errors->changed <= errors->count);
 }
 
 static void add_gone(struct errors *errors, struct known_error *error)
 {
+    assert(!error->table && error->stored && !error->out && !error->changed);
     error->next_gone = errors->gone;
     errors->gone = error;
     errors->gone_count++;
@@ -88,6 +91,7 @@ static void add_gone(struct errors *errors, struct known_error *error)
 static void drop(struct errors *errors, struct error_table *table, size_t index)
 {
     struct known_error *error = table->items[index];
+    assert(index < table->count && error->table == table && errors->count > 0);
     set_changed(errors, error, false);
     map_remove(&errors->by_name, slice_from(error->name));
     table->items[index] = table->items[--table->count];
@@ -103,6 +107,7 @@ static void drop(struct errors *errors, struct error_table *table, size_t index)
 
 static void drop_oldest(struct errors *errors, struct error_table *table)
 {
+    assert(table->count > 0);
     size_t oldest = 0;
     for (size_t i = 1; i < table->count; i++)
         if (table->items[i]->last_at < table->items[oldest]->last_at)
@@ -122,6 +127,7 @@ static void make_room(struct errors *errors, struct error_table *table)
         if (other->count > largest->count)
             largest = other;
     drop_oldest(errors, largest);
+    assert(errors->count < ERRORS_MAX);
 }
 
 static struct error_table *table_get(struct errors *errors, struct slice destination)
@@ -145,6 +151,7 @@ static struct error_table *table_get(struct errors *errors, struct slice destina
 
 static bool table_reserve(struct error_table *table)
 {
+    assert(table->count <= table->capacity);
     if (table->count < table->capacity)
         return true;
     size_t capacity = table->capacity > 0 ? 2 * table->capacity : TABLE_FIRST;
@@ -172,6 +179,7 @@ static struct known_error *add(struct errors *errors, struct slice destination, 
         error_free(error);
         return NULL;
     }
+    assert(table->count < table->capacity);
     error->table = table;
     table->items[table->count++] = error;
     errors->count++;
@@ -212,6 +220,7 @@ void errors_seen(struct errors *errors, struct slice destination, const struct f
     error->fingerprint.spaced = error->fingerprint.spaced || fingerprint->spaced;
     error->learning.seen++;
     error->last_at = now;
+    assert(error->table);
     set_changed(errors, error, true);
 }
 
@@ -253,6 +262,7 @@ size_t errors_forgotten(const struct errors *errors, struct slice destination, s
 {
     size_t count = 0;
     for (const struct known_error *error = errors->gone; error; error = error->next_gone) {
+        assert(!error->table && error->stored);
         struct slice where = { error->name, strlen(error->name) - FINGERPRINT_BYTES - 1 };
         if (slice_equal(fingerprint, slice_from(error->fingerprint.text)) &&
             (destination.len == 0 || slice_equal(destination, where)))
@@ -282,6 +292,7 @@ enum status errors_list(const struct errors *errors, struct slice destination, s
         for (size_t i = 0; i < table->count; i++)
             if (destination.len == 0 || slice_equal(destination, slice_from(table->destination)))
                 list[count++] = table->items[i];
+    assert(count <= errors->count);
     qsort(list, count, sizeof *list, most_seen_first);
     *ret_list = list;
     *ret_count = count < max ? count : max;
@@ -292,6 +303,7 @@ enum status errors_list(const struct errors *errors, struct slice destination, s
 
 size_t errors_unwritten(const struct errors *errors)
 {
+    assert(errors->changed <= errors->count);
     return errors->changed + errors->gone_count;
 }
 
@@ -305,6 +317,7 @@ size_t errors_take(struct errors *errors, struct known_error **ret_taken, size_t
     size_t count = 0;
     while (errors->gone && count < max) {
         struct known_error *error = errors->gone;
+        assert(!error->table && errors->gone_count > 0);
         errors->gone = error->next_gone;
         errors->gone_count--;
         error->out = error->removing = true;
@@ -320,11 +333,13 @@ size_t errors_take(struct errors *errors, struct known_error **ret_taken, size_t
             ret_taken[count++] = error;
         }
     }
+    assert(count <= max);
     return count;
 }
 
 void errors_written(struct errors *errors, struct known_error *error, bool written, bool give_up)
 {
+    assert(error->out);
     bool removed = error->removing && written;
     error->out = error->removing = false;
     error->stored = !removed && (error->stored || written);

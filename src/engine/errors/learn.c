@@ -16,7 +16,7 @@ static bool last_was_unknown(const struct policy *policy, const struct job *job)
 static void learn_delivered(struct engine *engine, const struct policy *policy, const struct job *job)
 {
     struct fingerprint fingerprint;
-    if (job->attempts < 2 || !last_was_unknown(policy, job)) /* after a redrive the failures before it do not count */
+    if (!last_was_unknown(policy, job))
         return;
     fingerprint_make(classifier_namespace(policy->classifier), job->last_code, job->last_error, &fingerprint);
     errors_recovered(engine->errors.counted, job->destination, &fingerprint);
@@ -25,6 +25,7 @@ static void learn_delivered(struct engine *engine, const struct policy *policy, 
 static void learn_failed(struct engine *engine, const struct policy *policy, const struct job *job,
                          const struct op_settle *settle, const struct settlement *settlement)
 {
+    assert(!settlement->decision.known);
     struct fingerprint fingerprint;
     fingerprint_make(classifier_namespace(policy->classifier), settle->code, settle->error, &fingerprint);
     errors_seen(engine->errors.counted, job->destination, &fingerprint, engine_now(engine));
@@ -36,12 +37,15 @@ static void learn_failed(struct engine *engine, const struct policy *policy, con
 void engine_learn(struct engine *engine, const struct job *job, const struct op_settle *settle,
                   const struct settlement *settlement)
 {
+    bool delivered = settlement->decision.verdict == VERDICT_COMPLETE;
+    if (delivered ? job->attempts < 2 : settlement->decision.known) /* after a redrive the failures before it do not count */
+        return;
     const struct dest *dest = dest_find(engine, job->destination);
     if (!dest || !dest->config)
         return;
-    if (settlement->decision.verdict == VERDICT_COMPLETE)
+    if (delivered)
         learn_delivered(engine, &dest->config->policy, job);
-    else if (!settlement->decision.known)
+    else
         learn_failed(engine, &dest->config->policy, job, settle, settlement);
 }
 
@@ -50,6 +54,7 @@ void engine_learn(struct engine *engine, const struct job *job, const struct op_
 static void report(const struct engine *engine, const struct known_error *error, struct error_report *ret_report)
 {
     struct slice name = slice_from(error->name);
+    assert(name.len > FINGERPRINT_BYTES + 1);
     name.len -= FINGERPRINT_BYTES + 1;
     const struct dest *dest = dest_find(engine, name);
     struct classification found = { .outcome = OUTCOME_NONE };
@@ -132,6 +137,7 @@ static void on_saved(struct batch *batch)
 {
     struct keeping *keeping = batch->context;
     struct engine *engine = keeping->engine;
+    assert(engine->errors.out && engine->out.batches > 0 && batch->count <= keeping->count);
     engine->out.batches--;
     engine->errors.out = false;
     struct error result = batch->error;
@@ -153,6 +159,7 @@ static void on_saved(struct batch *batch)
 /* Without memory for its texts the rest of the batch comes back unwritten. */
 static void fill_batch(struct keeping *keeping, struct batch *batch)
 {
+    assert(batch->count == 0 && keeping->count <= ERRORS_BATCH_MAX);
     for (size_t i = 0; i < keeping->count; i++) {
         const struct known_error *error = keeping->errors[i];
         struct slice name = arena_copy(&batch->memory, slice_from(error->name));

@@ -4,6 +4,7 @@
 #include "engine/saved/gate_state.h"
 #include "engine/saved/json.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ void incident_record_change(struct incident_record *record, struct incident_chan
         record->changes_left_out++;
     }
     record->changes[record->change_count++] = change;
+    assert(record->change_count <= INCIDENT_CHANGES_MAX);
 }
 
 /* ---- writing ---- */
@@ -41,6 +43,7 @@ static void write_stock(struct json_writer *json, const char *name, const struct
 
 static void write_changes(struct json_writer *json, const struct incident_record *record)
 {
+    assert(record->change_count <= INCIDENT_CHANGES_MAX);
     json_name(json, "changes");
     json_array_begin(json);
     for (size_t i = 0; i < record->change_count; i++) {

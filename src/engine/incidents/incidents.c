@@ -6,6 +6,7 @@
 #include "engine/saved/gate_state.h"
 #include "engine/saved/trim.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,7 @@ static void take_reason(struct incident_state *state, const char *reason)
 
 void incident_mode_changed(struct dest *dest, const struct mode_change *change)
 {
+    assert(change->to < MODE_COUNT);
     struct incident_state *state = &dest->incident;
     if (state->record.incident.entered_at != dest->gate.contingency.saved.incident.entered_at)
         begin(dest);
@@ -88,7 +90,7 @@ void incident_mode_changed(struct dest *dest, const struct mode_change *change)
                                     .criterion = change->criterion };
     incident_record_change(&state->record, saved);
     if (change->cause == CAUSE_OPERATOR && change->to == MODE_CONTINGENCY)
-        take_reason(state, dest->mode_reason);
+        take_reason(state, dest->orders.mode_reason);
     state->dirty = true;
 }
 
@@ -108,6 +110,7 @@ static bool wants_stock(const struct dest *dest)
 
 static struct incident_stock *stock_of(struct dest *dest)
 {
+    assert(is_there(&dest->incident));
     return dest->incident.record.mode == MODE_NORMAL ? &dest->incident.record.last : &dest->incident.record.first;
 }
 
@@ -136,10 +139,11 @@ static void counts_read(struct question *question)
     bool known = question->read.status == STATUS_OK;
     if (!known)
         log_event(LOG_ERROR, "incident_count_failed", FIELD_CSTR("error", question->read.error.text));
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         struct incident_state *state = &dest->incident;
         if (!state->asked)
             continue;
+        assert(state->asked == &state->record.first || state->asked == &state->record.last);
         state->record.held = dest->queue.ready;
         *state->asked = known ? stock_in(read, slice_from(dest->name)) : (struct incident_stock){ 0 };
         state->asked = NULL;
@@ -151,9 +155,10 @@ static void counts_read(struct question *question)
 static void take_stock(struct engine *engine)
 {
     bool wanted = false;
-    for (struct dest *dest = engine->dests; dest && !engine->incidents.counts.question.out; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest && !engine->incidents.counts.question.out; dest = dest->next) {
         if (!wants_stock(dest))
             continue;
+        assert(!dest->incident.asked);
         dest->incident.asked = stock_of(dest);
         dest->incident.counted = true;
         wanted = true;
@@ -193,6 +198,7 @@ static bool list_text(struct engine *engine, struct dest *dest, struct buffer *t
 
 static bool has_stepped(const struct incident *was, const struct incident *is)
 {
+    assert(was->curve_count <= RAMP_CURVE_MAX && is->curve_count <= RAMP_CURVE_MAX);
     return was->curve_count != is->curve_count ||
            (is->curve_count > 0 && was->curve[was->curve_count - 1].at != is->curve[is->curve_count - 1].at);
 }
@@ -207,11 +213,13 @@ static bool is_due(const struct engine *engine, const struct incident_state *sta
 /* Whoever looks in the first minute is not to hear that nothing is held; twice as many each time are few writes. */
 static bool has_grown(const struct incident_state *state, const struct incident *is)
 {
+    assert(state->held_listed >= 0);
     return is->held_max > state->held_listed && is->held_max / 2 >= state->held_listed;
 }
 
 static void refresh(struct dest *dest)
 {
+    assert(dest->gate.contingency.saved.mode < MODE_COUNT);
     struct incident_state *state = &dest->incident;
     const struct incident *is = &dest->gate.contingency.saved.incident;
     if (!is_there(state) || (state->record.mode == MODE_NORMAL && !state->dirty))
@@ -244,10 +252,10 @@ static void list_record(struct engine *engine, struct dest *dest, instant now)
 
 static void list_changed(struct engine *engine, instant now)
 {
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         refresh(dest);
     take_stock(engine);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
         if (dest->incident.dirty || is_due(engine, &dest->incident, now))
             list_record(engine, dest, now);
 }
@@ -262,6 +270,7 @@ void incidents_save(struct engine *engine)
         struct store_op *op = outgoing_add(engine, incident_saved, note);
         if (!op)
             return;
+        assert(note->text && note->dest);
         op->kind = OP_SAVE;
         op->save = (struct op_save){ .space = SPACE_INCIDENT, .name = slice_from(note->id),
                                      .value = { note->text, note->len } };
@@ -274,6 +283,7 @@ static void incident_saved(const struct op_result *result)
 {
     struct engine *engine = result->engine;
     struct incident_note *note = result->context;
+    assert(result->op->kind == OP_SAVE && !note->next);
     const struct incident_state *state = &note->dest->incident;
     char id[INCIDENT_ID_BYTES] = "";
     if (is_there(state))
@@ -311,6 +321,7 @@ static void merge(struct incident *is, const struct incident *recorded)
         memcpy(is->curve, recorded->curve, sizeof is->curve);
         is->curve_count = recorded->curve_count;
     }
+    assert(is->curve_count <= RAMP_CURVE_MAX);
 }
 
 /* The text of a constant, since a record's own text does not live long enough. */
@@ -326,6 +337,7 @@ static void go_on(struct dest *dest, const struct incident_record *record)
 {
     struct incident_state *state = &dest->incident;
     struct incident *is = &dest->gate.contingency.saved.incident;
+    assert(is->entered_at != INSTANT_NONE);
     char *reason = strndup(record->reason.data, record->reason.len);
     merge(is, &record->incident);
     state->record = *record;

@@ -33,7 +33,7 @@ static bool wants_redrives(const struct dest *dest)
 static struct dest *dest_due(struct engine *engine, instant now)
 {
     struct dest *first = NULL;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         if (!wants_redrives(dest) || dest->redrive.out > 0 || dest->redrive.page.question.out)
             continue;
         if (dest->redrive.look_at > instant_add(now, REDRIVE_PASS_MAX_MS))
@@ -56,6 +56,7 @@ struct look {
 /* Whether it is to go now; else look->next_due may be earlier. */
 static bool is_due(const struct engine *engine, struct look *look, const struct job *job)
 {
+    assert(wants_redrives(look->dest));
     const struct dead_config *dead = &look->dest->config->dead;
     const struct lane_state *lane = lane_find(engine, job->lane);
     if (lane && lane->hold.held)
@@ -104,6 +105,7 @@ static bool redrive(struct engine *engine, struct look *look, const struct job *
 /* Where the next look goes on, and when. */
 static void look_again(struct look *look, int64_t before_seq, bool trial)
 {
+    assert(before_seq >= 0);
     struct auto_redrive *state = &look->dest->redrive;
     instant now = look->now, at = instant_add(now, REDRIVE_LOOK_MS);
     state->next_due = instant_earlier(state->next_due, look->next_due);
@@ -141,6 +143,7 @@ static bool look_begin(struct dest *dest, instant now, struct look *ret_look, bo
         dest->redrive.look_at = rate_ask(&dest->redrive.rate, now, 1).at;
         return false;
     }
+    assert(allowed.room > 0 && allowed.room <= REDRIVE_LOOK_MAX);
     *ret_look = (struct look){ .dest = dest, .now = now, .room = allowed.room, .next_due = INSTANT_NONE };
     return true;
 }
@@ -150,6 +153,7 @@ static void page_read(struct question *question)
 {
     struct redrive_page *page = (struct redrive_page *)question;
     struct engine *engine = question->engine;
+    assert(&page->dest->redrive.page == page);
     instant now = engine_now(engine);
     struct look look;
     bool trial;
@@ -178,25 +182,26 @@ void auto_redrive(struct engine *engine)
 {
     instant now = engine_now(engine);
     struct look look;
-    bool trial, soon = now < engine->redrive_at && engine->redrive_at <= instant_add(now, REDRIVE_LOOK_MS);
+    bool trial, soon = now < engine->recovery.redrive_at && engine->recovery.redrive_at <= instant_add(now, REDRIVE_LOOK_MS);
     if (soon || engine->recovery.recovering || engine_must_wait(engine))
         return;
     struct dest *dest = dest_due(engine, now);
     if (!dest)
         return;
-    engine->redrive_at = instant_add(now, REDRIVE_LOOK_MS);
+    engine->recovery.redrive_at = instant_add(now, REDRIVE_LOOK_MS);
     if (!look_begin(dest, now, &look, &trial))
         return;
     dest->redrive.page.dest = dest;
     dest->redrive.page.before_seq = dest->redrive.before_seq;
+    assert(dest->redrive.out == 0);
     question_ask(engine, &dest->redrive.page.question, read_page, page_read);
 }
 
 instant auto_redrive_next(const struct engine *engine, instant now)
 {
     instant next = INSTANT_NONE;
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (const struct dest *dest = engine->dests.first; dest; dest = dest->next)
         if (wants_redrives(dest) && !dest->redrive.page.question.out)
             next = instant_earlier(next, dest->redrive.look_at);
-    return next != INSTANT_NONE && next <= now ? engine->redrive_at : next;
+    return next != INSTANT_NONE && next <= now ? engine->recovery.redrive_at : next;
 }

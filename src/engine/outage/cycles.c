@@ -7,6 +7,8 @@
 #include "engine/outage/cycles.h"
 #include "engine/saved/json.h"
 
+#include <assert.h>
+
 /* The second address is not sent to in cycles, and counts its own passes. */
 static bool has_cycles(const struct dest *dest, const struct gate *gate, uint32_t number)
 {
@@ -21,7 +23,8 @@ void dest_cycle_selected(struct dest *dest, const struct gate *gate, struct gate
         return;
     for (size_t i = 0; i < count; i++)
         age_sum_ms += now > jobs[i].created_at ? now - jobs[i].created_at : 0;
-    cycle_selected(&dest->cycles, pass.cycle, (int64_t)count, age_sum_ms, now);
+    assert(age_sum_ms >= 0);
+    cycle_selected(&dest->trend.cycles, pass.cycle, (int64_t)count, age_sum_ms, now);
 }
 
 static enum cycle_answer answer_of(const struct settlement *settlement)
@@ -42,18 +45,19 @@ void dest_cycle_answered(struct dest *dest, const struct gate *gate, struct gate
                          const struct settlement *settlement, instant now)
 {
     if (settlement)
-        pace_note(&dest->pace, now, settlement->decision.verdict == VERDICT_COMPLETE);
+        pace_note(&dest->trend.pace, now, settlement->decision.verdict == VERDICT_COMPLETE);
     if (!has_cycles(dest, gate, pass.cycle))
         return;
     if (settlement)
-        cycle_answered(&dest->cycles, pass.cycle, answer_of(settlement), now);
+        cycle_answered(&dest->trend.cycles, pass.cycle, answer_of(settlement), now);
     else
-        cycle_returned(&dest->cycles, pass.cycle);
+        cycle_returned(&dest->trend.cycles, pass.cycle);
 }
 
 static void tell(struct dest *dest, instant now)
 {
-    const struct cycle_figures *last = &dest->cycles.last;
+    const struct cycle_figures *last = &dest->trend.cycles.last;
+    assert(last->number > 0 && last->answered <= last->selected);
     log_event(LOG_INFO, "cycle_done", FIELD_CSTR("destination", dest->name), FIELD_INT("selected", last->selected),
               FIELD_INT("succeeded", last->succeeded), FIELD_INT("failed", last->failed),
               FIELD_INT("rescheduled", last->rescheduled), FIELD_INT("cycle_ms", cycle_took_ms(last)),
@@ -63,16 +67,17 @@ static void tell(struct dest *dest, instant now)
 
 void dest_cycle_tick(struct dest *dest, instant now)
 {
-    uint32_t present = dest->cycles.present.figures.number;
+    uint32_t present = dest->trend.cycles.present.figures.number;
     if (present > 0 && (dest->rules.first.cycle_every_ms == 0 || present != dest->gate.cycle ||
                         gate_cycle_over(&dest->gate, now)))
-        cycle_ended(&dest->cycles, present);
-    while (cycle_tell(&dest->cycles))
+        cycle_ended(&dest->trend.cycles, present);
+    while (cycle_tell(&dest->trend.cycles))
         tell(dest, now);
 }
 
 void cycle_write(struct json_writer *json, const struct cycle_figures *figures)
 {
+    assert(figures->answered <= figures->selected);
     json_name(json, "cycle");
     json_object_begin(json);
     json_member_instant(json, "began_at", figures->began_at);

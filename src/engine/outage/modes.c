@@ -9,6 +9,7 @@
 #include "engine/saved/gate_state.h"
 #include "engine/saved/json.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -74,22 +75,24 @@ static const char *or_empty(const char *text)
 
 static void tell_mode(struct dest *dest, const struct mode_change *change)
 {
+    assert(change->to < MODE_COUNT && change->from != change->to);
     struct dest_change saved = { .change = mode_name(change->to), .cause = cause_name(change->cause),
                                 .sign = criterion_name(change->criterion), .at = change->at };
     if (change->to != MODE_CONTINGENCY) {
-        free(dest->mode_reason);
-        dest->mode_reason = NULL;
+        free(dest->orders.mode_reason);
+        dest->orders.mode_reason = NULL;
     }
     log_event(change->to == MODE_CONTINGENCY ? LOG_WARN : LOG_INFO, "destination_mode",
               FIELD_CSTR("destination", dest->name), FIELD_CSTR("mode", saved.change),
               FIELD_CSTR("cause", or_empty(saved.cause)), FIELD_CSTR("sign", or_empty(saved.sign)),
-              FIELD_CSTR("reason", or_empty(dest->mode_reason)));
+              FIELD_CSTR("reason", or_empty(dest->orders.mode_reason)));
     dest_changed(dest, saved);
     incident_mode_changed(dest, change);
 }
 
 static void tell_breaker(struct dest *dest, const struct breaker_change *change)
 {
+    assert(change->to <= BREAKER_HALF_OPEN && change->from != change->to);
     static const char *const words[] = { [BREAKER_CLOSED] = "breaker_closed", [BREAKER_OPEN] = "breaker_open",
                                          [BREAKER_HALF_OPEN] = "breaker_half_open" };
     log_event(change->to == BREAKER_OPEN ? LOG_WARN : LOG_INFO, "destination_breaker",
@@ -100,6 +103,7 @@ static void tell_breaker(struct dest *dest, const struct breaker_change *change)
 
 static void tell_limit(const struct dest *dest, const struct limit_change *change)
 {
+    assert(change->fell && change->limit >= 1);
     log_event(LOG_INFO, "destination_concurrency", FIELD_CSTR("destination", dest->name), FIELD_INT("limit", change->limit),
               FIELD_INT("from", change->from), FIELD_CSTR("sign", change->sign == SIGN_SLOW ? "slow" : "failures"));
 }
@@ -119,6 +123,7 @@ void dest_tell(struct dest *dest, const struct gate_news *news)
 
 static void tell_fallback(const struct dest *dest, const struct gate_news *news)
 {
+    assert(news->mode.from == news->mode.to); /* it has none */
     if (news->breaker.from != news->breaker.to)
         log_event(news->breaker.to == BREAKER_OPEN ? LOG_WARN : LOG_INFO, "fallback_breaker",
                   FIELD_CSTR("destination", dest->name), FIELD_CSTR("state", breaker_state_name(news->breaker.to)),
@@ -128,12 +133,13 @@ static void tell_fallback(const struct dest *dest, const struct gate_news *news)
 void dests_tick(struct engine *engine)
 {
     instant now = engine_now(engine);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         if (!dest->config) {
             struct gate_news gone = gate_remove(&dest->gate, now); /* nobody would ever see it well again */
             dest_tell(dest, &gone);
             continue;
         }
+        assert(dest->own.stage != OWN_UNREAD);
         struct gate_news news = gate_tick(&dest->gate, now);
         contingency_held(&dest->gate.contingency, dest->queue.ready);
         dest_tell(dest, &news);
@@ -178,6 +184,7 @@ static bool dest_spares(struct dest *dest, const struct job *job, struct gate_pa
 
 const struct outage *attempt_outage(const struct attempt *attempt, struct outage *memory)
 {
+    assert(attempt->send.use_fallback == (attempt->side == SIDE_FALLBACK));
     const struct dest *dest = attempt->dest;
     if (!attempt->send.use_fallback)
         return attempt->pass.probe ? &dest->gate.outage : NULL;
@@ -186,10 +193,10 @@ const struct outage *attempt_outage(const struct attempt *attempt, struct outage
     return memory;
 }
 
-bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement)
+bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement, instant now)
 {
     struct dest *dest = attempt->dest;
-    instant now = engine_now(attempt->engine);
+    assert(attempt->gate == &dest->gate || attempt->gate == &dest->fallback);
     struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
     if (attempt->gate == &dest->fallback) {
         if (settlement->spared)
@@ -206,19 +213,20 @@ double dest_backoff_factor(const struct dest *dest, const struct destination_con
 {
     if (!config->adaptive_backoff)
         return 0;
-    return floor(adaptive_factor(&dest->adaptive, now) * 1000 + 0.5) / 1000;
+    return floor(adaptive_factor(&dest->trend.adaptive, now) * 1000 + 0.5) / 1000;
 }
 
 /* Only sends that say something about waiting longer: a job that is refused for its own sake would be so at any time. */
 void dest_note_retry(struct dest *dest, const struct job *job, const struct settlement *settlement, instant now)
 {
+    assert(job->retry_count >= 0);
     enum verdict verdict = settlement->decision.verdict;
     if (job->retry_count == 0 || job->step != STEP_SEND)
         return;
     if (verdict == VERDICT_COMPLETE || verdict == VERDICT_POLL)
-        adaptive_note(&dest->adaptive, true, now);
+        adaptive_note(&dest->trend.adaptive, true, now);
     else if (verdict == VERDICT_RETRY || verdict == VERDICT_EXHAUSTED)
-        adaptive_note(&dest->adaptive, false, now);
+        adaptive_note(&dest->trend.adaptive, false, now);
 }
 
 struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now)
@@ -228,6 +236,7 @@ struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, 
         struct rate_answer allowed = rate_ask(rate, now, answer.room);
         gate_narrow(&answer, HOLD_RATE, allowed.room, allowed.room == 0 ? rate_ask(rate, now, 1).at : INSTANT_NONE);
     }
+    assert((answer.room == 0) == (answer.hold != HOLD_NONE));
     return answer;
 }
 
@@ -245,5 +254,6 @@ instant dest_next(const struct dest *dest, instant now)
         if (dest->queue.shares.passed)
             instant_hasten(&next, shares_next(&dest->queue.shares), now);
     }
+    assert(next == INSTANT_NONE || next > now);
     return next;
 }

@@ -8,6 +8,7 @@
 #include "core/fairness/rate.h"
 #include "engine/engine.h"
 #include "engine/settlement.h"
+#include "engine/status.h"
 
 struct attempt;
 struct dest;
@@ -28,7 +29,7 @@ void dests_tick(struct engine *engine);
 /* Tells what has changed, once: a line in the log and an event. */
 void dest_tell(struct dest *dest, const struct gate_news *news);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
-bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
+bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement, instant now);
 /* Whether others were served since it was last asked to wait. NULL: through no gate. */
 bool job_waits_alone(const struct gate *gate, const struct job *job);
 /* What its gate hears of a job whose last try failed. */

@@ -44,7 +44,7 @@ static void on_probed(struct probe *probe, const struct health_answer *answer)
 void probes_start(struct engine *engine)
 {
     instant now = engine_now(engine);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         if (!dest->config || dest->own.stage != OWN_WHOLE || dest->check.engine || !gate_health_due(&dest->gate, now))
             continue;
         gate_health_begin(&dest->gate, now);

@@ -11,6 +11,8 @@
 #include "engine/loop.h"
 #include "engine/outage/fallback.h"
 
+#include <assert.h>
+
 enum {
     REASON_BYTES_MAX = 2 * HOLD_REASON_BYTES_MAX, /* before it is cut */
     ALONE_MARGIN_MS = 2 * 60 * 1000,              /* for a job that comes late to its next try */
@@ -48,7 +50,7 @@ static void log_block(const char *event, const struct dest *dest, const struct j
 static void end_lane(struct lane_state *lane)
 {
     lane_hold_end(lane);
-    turns_unpark(&lane->dest->queue.turns, &lane->turn);
+    lane_unpark(lane);
 }
 
 /* What holds all of it holds its tenants too, and any of them may look. */
@@ -56,6 +58,7 @@ static void end_lanes(struct dest *dest)
 {
     for (struct lane_state *lane = dest->holds.first, *next; lane; lane = next) {
         next = lane->hold.next;
+        assert(lane->hold.held && lane->dest == dest);
         if (!block_holds(&lane->block))
             continue;
         block_ends(&lane->block);
@@ -66,6 +69,7 @@ static void end_lanes(struct dest *dest)
 static void hold_dest(struct dest *dest, const struct job *job, const struct answer *answer, struct slice reason,
                       instant now)
 {
+    assert(block_holds(&dest->gate.block));
     end_lanes(dest);
     hold_reason_set(&dest->block.reason, reason);
     bool only = dest->queue.tenants <= 1 && !slice_equal(job->tenant, NOTIFY_TENANT);
@@ -78,6 +82,7 @@ static void hold_dest(struct dest *dest, const struct job *job, const struct ans
 static void hold_tenant(struct lane_state *lane, const struct job *job, const struct answer *answer, struct slice reason,
                         instant now)
 {
+    assert(block_holds(&lane->block));
     struct dest *dest = lane->dest;
     if (dest->holds.count == HELD_LANES_MAX) {
         block_ends(&lane->block);
@@ -104,10 +109,18 @@ static bool was_refused(const struct job *job)
     return job->step == STEP_SEND && job->last_class == OUTCOME_BLOCKED && job->step_count > 0;
 }
 
+/* What tells of alerts is no tenant, and where one has work is not alone. */
+static bool is_only_tenant(const struct dest *dest, const struct job *job)
+{
+    assert(dest->queue.tenants >= 0);
+    return dest->queue.tenants == 0 || (dest->queue.tenants == 1 && !slice_equal(job->tenant, NOTIFY_TENANT));
+}
+
 static struct block_refusal refusal_of(const struct dest *dest, const struct job *job, bool unsent)
 {
+    assert(dest->config);
     return (struct block_refusal){ .job = job->seq, .tenant = job->lane, .again = was_refused(job), .unsent = unsent,
-                                   .only_tenant = dest->queue.tenants <= 1,
+                                   .only_tenant = is_only_tenant(dest, job),
                                    .own = dest->config->blocked == BLOCKED_TENANT };
 }
 
@@ -119,6 +132,7 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
     if (!lane || !dest->config || lane_held_by_hand(lane))
         return; /* the job is held */
     const struct block_refusal refusal = refusal_of(dest, job, unsent);
+    assert(lane->dest == dest);
     bool held = block_holds(&dest->gate.block) || block_holds(&lane->block);
     enum block_scope scope = block_refused(&dest->gate.block, &lane->block, &refusal, now);
     dest->saved.looked = dest->saved.looked || held; /* when to look next is to outlive a crash */
@@ -156,6 +170,7 @@ void fallback_refused(struct engine *engine, struct dest *dest, const struct job
 /* Of one lane, or of all: 0. */
 static void release_begin(struct engine *engine, struct dest *dest, int64_t lane)
 {
+    assert(lane >= 0);
     struct block_release *release = &dest->block.release;
     release->lane = release->on && release->lane != lane ? 0 : lane;
     release->on = true;
@@ -166,6 +181,7 @@ static void release_begin(struct engine *engine, struct dest *dest, int64_t lane
 
 void dest_let_in(struct engine *engine, struct dest *dest, struct lane_state *lane)
 {
+    assert(!lane || lane->dest == dest);
     instant now = engine_now(engine);
     if (block_went_well(&dest->gate.block)) {
         hold_reason_set(&dest->block.reason, SLICE(""));
@@ -203,6 +219,7 @@ bool blocks_resume(struct engine *engine, struct dest *dest)
     dest->block.alone_until = INSTANT_NONE;
     dest->alerts.due = true;
     release_begin(engine, dest, 0);
+    assert(!block_holds(&dest->gate.block) && dest->holds.count <= lanes);
     return held || dest->holds.count < lanes;
 }
 
@@ -215,13 +232,14 @@ void lane_block_resume(struct engine *engine, struct lane_state *lane)
 void blocks_hasten(struct engine *engine)
 {
     instant now = engine_now(engine);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         block_hasten(&dest->gate.block, now);
         block_hasten(&dest->fallback.block, now);
         for (struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
+            assert(lane->hold.held && lane->dest == dest);
             block_hasten(&lane->block, now);
             if (block_holds(&lane->block))
-                turns_unpark(&dest->queue.turns, &lane->turn);
+                lane_unpark(lane);
         }
     }
 }
@@ -266,6 +284,7 @@ static void page_read(struct question *question)
     struct release_page *page = (struct release_page *)question;
     struct engine *engine = question->engine;
     struct block_release *release = &page->dest->block.release;
+    assert(&release->page == page);
     enum status status = question->read.status;
     if (status != STATUS_OK)
         log_event(LOG_ERROR, "release_failed", FIELD_CSTR("destination", page->dest->name),
@@ -288,7 +307,7 @@ void blocks_release(struct engine *engine)
 {
     if (engine->recovery.recovering || engine_must_wait(engine))
         return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         struct block_release *release = &dest->block.release;
         bool may = dest->own.stage == OWN_WHOLE && !release->page.question.out && outgoing_has_room(engine, RELEASE_PAGE);
         if (!release->on || !may)

@@ -110,6 +110,10 @@ bool dest_shares(const struct dest *dest, enum shares_side side);
 int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now);
 /* `count` of its ready jobs are being claimed, in its turn or without one. */
 void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bool in_turn, instant now);
+/* What held it is over, or may be: it has its turns again, and its share of the slots stays free. */
+void lane_unpark(struct lane_state *lane);
+/* Likewise all of a destination whose time has come. */
+void lanes_unpark_due(struct dest *dest, instant now);
 /* What is configured of its destination. */
 void lane_configure(struct lane_state *lane, const struct config *whole);
 void lanes_release(struct engine *engine);

@@ -21,10 +21,12 @@ void lane_hold_begin(struct lane_state *lane, struct slice reason, instant since
     lane->hold.next = dest->holds.first;
     dest->holds.first = lane;
     dest->holds.count++;
+    assert(dest->holds.count <= HELD_LANES_MAX);
 }
 
 void lane_hold_end(struct lane_state *lane)
 {
+    assert(lane->hold.held && lane->dest->holds.count > 0);
     struct lane_state **link = &lane->dest->holds.first;
     while (*link != lane)
         link = &(*link)->hold.next;
@@ -59,7 +61,7 @@ static enum status hold_lane(struct engine *engine, struct lane_state *lane, str
     if (lane->hold.held && block_holds(&lane->block)) { /* from now on it waits for somebody */
         hold_reason_set(&lane->hold.reason, reason);
         block_ends(&lane->block);
-        turns_unpark(&dest->queue.turns, &lane->turn);
+        lane_unpark(lane);
         dest_changed(dest, (struct dest_change){ .change = "tenant_paused", .lane = lane, .at = engine_now(engine) });
         engine_wake(engine);
         return STATUS_OK;
@@ -74,6 +76,7 @@ static enum status hold_lane(struct engine *engine, struct lane_state *lane, str
     if (dest->holds.count == HELD_LANES_MAX)
         return error_set(err, STATUS_LIMIT, "%d tenants of %s are held already; pause the destination", HELD_LANES_MAX,
                          dest->name);
+    assert(dest->holds.count < HELD_LANES_MAX);
     lane_hold_begin(lane, reason, engine_now(engine));
     dest_changed(dest, (struct dest_change){ .change = "tenant_paused", .lane = lane, .at = lane->hold.since });
     log_event(LOG_WARN, "tenant_paused", FIELD_CSTR("destination", dest->name), FIELD_CSTR("tenant", lane->tenant),
@@ -97,7 +100,8 @@ enum status engine_resume_tenant(struct engine *engine, int64_t id, struct error
     if (!lane->hold.held)
         return STATUS_OK;
     lane_hold_end(lane);
-    turns_unpark(&lane->dest->queue.turns, &lane->turn);
+    lane_unpark(lane);
+    assert(!lane->hold.held && !block_holds(&lane->block));
     dest_changed(lane->dest, (struct dest_change){ .change = "tenant_resumed", .lane = lane, .at = engine_now(engine) });
     log_event(LOG_INFO, "tenant_resumed", FIELD_CSTR("destination", lane->dest->name), FIELD_CSTR("tenant", lane->tenant));
     engine_wake(engine);
@@ -106,6 +110,7 @@ enum status engine_resume_tenant(struct engine *engine, int64_t id, struct error
 
 static struct lane_hold hold_of(const struct lane_state *lane)
 {
+    assert(lane->hold.held);
     bool blocked = block_holds(&lane->block);
     return (struct lane_hold){ .held = true, .blocked = blocked, .since = lane->hold.since, .reason = lane->hold.reason,
                                .look_at = blocked ? lane->block.saved.look_at : INSTANT_NONE };
@@ -132,6 +137,7 @@ size_t engine_tenant_holds(const struct engine *engine, struct slice destination
  */
 void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job, int64_t asked_ms)
 {
+    assert(dest->config && asked_ms > 0 && (gate == &dest->gate || gate == &dest->fallback));
     instant now = engine_now(engine);
     int64_t believed = dest->config->policy.retry.retry_after_max_ms;
     instant until = instant_add(now, asked_ms < believed ? asked_ms : believed);
@@ -167,7 +173,7 @@ void dest_ask_no_more(struct engine *engine, struct dest *dest)
         return;
     lane->asked.until = INSTANT_NONE;
     asked_keep(engine, lane);
-    turns_unpark(&dest->queue.turns, &lane->turn);
+    lane_unpark(lane);
 }
 
 /* What refused an only tenant may let another in. */
@@ -200,6 +206,7 @@ void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
 
 void lane_holds_write(struct json_writer *json, const struct dest *dest)
 {
+    assert((dest->holds.first == NULL) == (dest->holds.count == 0));
     json_name(json, "tenants_paused");
     json_array_begin(json);
     for (const struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
@@ -233,6 +240,7 @@ void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *roo
         bool named = json_is_string(json_object_get(one, "tenant"));
         struct lane_state *lane = named ? held_lane(engine, state, saved_text(one, "tenant")) : NULL;
         if (lane && !lane->hold.held) {
+            assert(lane->dest == dest);
             lane_hold_begin(lane, saved_text(one, "reason"), since != INSTANT_NONE ? since : engine_now(engine));
             struct block_saved block = block_state_read(one, lane->hold.since);
             block_restore(&lane->block, &block);

@@ -54,6 +54,7 @@ static struct slice key_of(const int64_t *id)
 static enum status read_missed(struct store_read *read, struct store_reader *reader, struct error *err)
 {
     struct lanes_recall *recall = (struct lanes_recall *)read;
+    assert(recall->count > 0 && recall->count <= RECALL_MAX);
     recall->lanes = arena_alloc_array(&read->memory, recall->count, sizeof *recall->lanes);
     if (!recall->lanes)
         return error_set(err, STATUS_NO_MEMORY, "no memory for lanes");
@@ -113,6 +114,7 @@ void lanes_ask_missed(struct engine *engine)
     for (struct map_entry *entry; recall->count < RECALL_MAX && (entry = map_next(&engine->lanes.missed, &cursor));)
         recall->ids[recall->count++] = ((const struct lane_missed *)entry->value)->id;
     recall->question.read.cheap = true;
+    assert(recall->count > 0);
     question_ask(engine, &recall->question, read_missed, missed_read);
 }
 
@@ -132,11 +134,13 @@ static void note_missed(struct engine *engine, int64_t id, int64_t ready, int64_
     }
     missed->ready += ready;
     missed->dead += dead;
+    assert(missed->id == id);
 }
 
 /* A lane that was forgotten had no dead letters then, and whatever died since was reported: so it need not be counted. */
 void lane_changed(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 {
+    assert(id > 0);
     struct lane_state *lane = lane_find(engine, id);
     if (!lane) {
         note_missed(engine, id, ready, dead);

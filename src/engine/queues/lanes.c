@@ -6,6 +6,7 @@
 #include "engine/alerts/notify.h"
 #include "engine/loop.h"
 #include "engine/outage/modes.h"
+#include "engine/restore.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -31,15 +32,51 @@ static int64_t tenant_burst(const struct destination_config *config)
     return config->rate_burst < rate.count ? config->rate_burst : rate.count;
 }
 
+/* On the way back from an outage slots are shared out among those whose work goes first. */
+static enum priority lane_class(const struct lane_state *lane)
+{
+    switch (lane->order.class) {
+    case RETURN_CRITICAL:
+        return PRIORITY_CRITICAL;
+    case RETURN_HIGH:
+        return PRIORITY_HIGH;
+    default:
+        return PRIORITY_NORMAL;
+    }
+}
+
+static void lane_back(struct lane_state *lane)
+{
+    struct dest *dest = lane->dest;
+    assert(lane->turn.parked.position == 0);
+    if (lane->ready == 0 || lane->hold.held)
+        return;
+    shares_due(&dest->queue.shares, &lane->share, lane_class(lane));
+    return_order_back(lane);
+}
+
+void lane_unpark(struct lane_state *lane)
+{
+    turns_unpark(&lane->dest->queue.turns, &lane->turn);
+    lane_back(lane);
+}
+
+void lanes_unpark_due(struct dest *dest, instant now)
+{
+    for (struct turn *turn; (turn = turns_unpark_due(&dest->queue.turns, now));)
+        lane_back((struct lane_state *)((char *)turn - offsetof(struct lane_state, turn)));
+}
+
 /* Some were cleared, or more are allowed: it may go on. */
 static void tell_tenant_fits(struct lane_state *lane)
 {
     if (!lane->dead.reported || lane_dead_full(lane))
         return;
     lane->dead.reported = false;
+    assert(lane->dest->dead.tenants_full > 0);
     lane->dest->dead.tenants_full--;
     lane->dest->alerts.due = true;
-    turns_unpark(&lane->dest->queue.turns, &lane->turn);
+    lane_unpark(lane);
     log_event(LOG_INFO, "tenant_dead_letters_fit", FIELD_CSTR("destination", lane->dest->name),
               FIELD_CSTR("tenant", lane->tenant), FIELD_INT("dead", lane->dead.count));
 }
@@ -54,7 +91,7 @@ void lane_configure(struct lane_state *lane, const struct config *whole)
     shares_weigh(&lane->dest->queue.shares, &lane->share, weight);
     rate_configure(&lane->rate.limiter, config->rate_per_tenant, tenant_burst(config));
     tell_tenant_fits(lane);
-    turns_unpark(&lane->dest->queue.turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
+    lane_unpark(lane); /* another limit may let it go now; if not, it is parked again */
 }
 
 static void lane_free(struct lane_state *lane)
@@ -67,6 +104,7 @@ static void lane_free(struct lane_state *lane)
 /* NULL: no memory. */
 static struct lane_state *lane_new(struct engine *engine, int64_t id, struct slice tenant)
 {
+    assert(id > 0);
     struct lane_state *lane = calloc(1, sizeof *lane);
     if (!lane)
         return NULL;
@@ -94,6 +132,7 @@ static void lane_link(struct dest *dest, struct lane_state *lane)
     *lane->link = lane;
     dest->queue.end = &lane->next;
     dest->queue.lanes++;
+    assert(*lane->link == lane && dest->queue.end == &lane->next);
 }
 
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
@@ -104,7 +143,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
     if (!lane) {
         struct dest *dest;
         enum status status = dest_get(engine, destination, &dest);
-        if (status == STATUS_OK && dest->own.loading)
+        if (status == STATUS_OK && dest->own.loading && !dest->own.loading->putting)
             status = STATUS_BUSY; /* what the store has of its lanes is being read, and is more */
         if (status == STATUS_OK)
             status = turns_reserve(&dest->queue.turns, dest->queue.lanes + 1);
@@ -130,6 +169,8 @@ struct lane_state *lane_of_job(struct engine *engine, const struct job *job)
 
 void lane_forget(struct engine *engine, struct lane_state *lane)
 {
+    assert(!lane->measure && !lane->order.asked && !lane->ahead.first);
+    assert(lane->ready == 0 && lane->claiming == 0 && !lane->hold.held);
     turns_remove(&lane->dest->queue.turns, &lane->turn);
     shares_remove(&lane->dest->queue.shares, &lane->share);
     if (lane->id > lane->dest->queue.forgotten)
@@ -139,6 +180,7 @@ void lane_forget(struct engine *engine, struct lane_state *lane)
 
 void lane_drop(struct engine *engine, struct lane_state *lane)
 {
+    assert(*lane->link == lane && lane->dest->queue.lanes > 0);
     *lane->link = lane->next;
     *(lane->next ? &lane->next->link : &lane->dest->queue.end) = lane->link;
     lane->dest->queue.lanes--;
@@ -147,25 +189,13 @@ void lane_drop(struct engine *engine, struct lane_state *lane)
     lane_free(lane);
 }
 
-/* On the way back from an outage slots are shared out among those whose work goes first. */
-static enum priority lane_class(const struct lane_state *lane)
-{
-    switch (lane->order.class) {
-    case RETURN_CRITICAL:
-        return PRIORITY_CRITICAL;
-    case RETURN_HIGH:
-        return PRIORITY_HIGH;
-    default:
-        return PRIORITY_NORMAL;
-    }
-}
-
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count)
 {
     lane->ready += count;
     lane->all_failed = false;
     dest_not_alone(engine, lane);
     lane->dest->queue.ready += count;
+    assert(lane->ready >= 0 && lane->dest->queue.ready >= lane->ready);
     if (lane->ready > 0) {
         turns_add(&lane->dest->queue.turns, &lane->turn);
         if (!lane->hold.held && (lane->turn.parked.position == 0 || lane->share.passed))
@@ -184,33 +214,42 @@ bool dest_shares(const struct dest *dest, enum shares_side side)
                                                                            !gate_looks(&dest->gate));
 }
 
-static void pass_no_more(struct dest *dest, struct share *share)
+static void pass_no_more(struct share *share)
 {
-    struct lane_state *lane = (struct lane_state *)((char *)share - offsetof(struct lane_state, share));
-    turns_unpark(&dest->queue.turns, &lane->turn);
-    if (lane->order.class != RETURN_UNKNOWN && lane->order.class < dest->queue.order.class)
-        dest->queue.order.class = lane->order.class;
+    lane_unpark((struct lane_state *)((char *)share - offsetof(struct lane_state, share)));
+}
+
+/* Who stands in a class of before would count alone among those that matter most. */
+static void share_by_class(struct dest *dest, bool by_class)
+{
+    if (dest->queue.shares.by_class == by_class)
+        return;
+    shares_configure(&dest->queue.shares, by_class);
+    for (struct lane_state *lane = dest->queue.first; lane; lane = lane->next)
+        if (lane->share.group < SHARES_IDLE)
+            shares_due(&dest->queue.shares, &lane->share, lane_class(lane));
 }
 
 void dest_share_out(struct dest *dest, enum shares_side side, int64_t slots, instant now)
 {
     shares_tick(&dest->queue.shares, now);
-    shares_configure(&dest->queue.shares, dest->queue.order.class != RETURN_UNKNOWN);
+    share_by_class(dest, dest->queue.order.class != RETURN_UNKNOWN);
     shares_set_slots(&dest->queue.shares, side, slots);
     bool shared = dest_shares(dest, side);
     for (struct share *share; (share = shares_passed(&dest->queue.shares, shared ? side : SIDE_COUNT));)
-        pass_no_more(dest, share);
+        pass_no_more(share);
 }
 
 void dest_leave_over(struct dest *dest)
 {
     for (struct share *share; (share = shares_passed(&dest->queue.shares, SIDE_COUNT));)
-        pass_no_more(dest, share);
+        pass_no_more(share);
 }
 
 /* It has work, but for a reason of its own it may not send before `until`. */
 static void lane_park(struct lane_state *lane, instant until, instant now)
 {
+    assert(lane->ready > 0);
     turns_park(&lane->dest->queue.turns, &lane->turn, until);
     shares_idle(&lane->dest->queue.shares, &lane->share, now);
 }
@@ -221,6 +260,7 @@ static void tell_tenant_full(struct lane_state *lane)
         return;
     lane->dead.reported = true;
     lane->dest->dead.tenants_full++;
+    assert(lane->dest->dead.tenants_full <= (int64_t)lane->dest->queue.lanes);
     lane->dest->alerts.due = true;
     log_event(LOG_ERROR, "tenant_dead_letters_full", FIELD_CSTR("destination", lane->dest->name),
               FIELD_CSTR("tenant", lane->tenant), FIELD_INT("dead", lane->dead.count));
@@ -276,6 +316,7 @@ void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bo
     return_order_took(lane, count);
     lane->ready -= count;
     dest->queue.ready -= count;
+    assert(dest->queue.ready >= lane->ready);
     shares_take(&dest->queue.shares, side, &lane->share, count);
     if (lane->ready == 0) {
         turns_remove(&dest->queue.turns, &lane->turn);
@@ -309,9 +350,7 @@ void lane_dead_add(struct lane_state *lane, int64_t count)
 void lanes_release(struct engine *engine)
 {
     size_t cursor = 0;
-    for (struct map_entry *entry; (entry = map_next(&engine->lanes.by_id, &cursor));)
-        lane_free(entry->value);
-    cursor = 0;
+    assert(engine->lanes.by_id.count == 0); /* each was its destination's */
     for (struct map_entry *entry; (entry = map_next(&engine->lanes.missed, &cursor));)
         free(entry->value);
     cursor = 0;

@@ -11,6 +11,8 @@
 #include "engine/loop.h"
 #include "engine/queues/looks.h"
 
+#include <assert.h>
+
 /* Whether it has a job that may go now, for all that is known. */
 static bool may_look(struct lane_state *lane, bool takes_used, instant now)
 {
@@ -21,6 +23,7 @@ static bool may_look(struct lane_state *lane, bool takes_used, instant now)
 /* Of a destination that refuses us, one that it has not refused knows more; of its second address that is not known. */
 static bool looks_before(const struct lane_state *lane, const struct lane_state *other, bool second)
 {
+    assert(lane->dest == other->dest);
     bool refused = lane->block.in_a_row > 0, other_refused = other->block.in_a_row > 0;
     if (!second && block_holds(&lane->dest->gate.block) && refused != other_refused)
         return other_refused;
@@ -46,6 +49,7 @@ struct lane_state *look_next(const struct dest *dest, const struct gate *gate, i
 void look_take(struct lane_state *lane, const struct gate *gate, struct op_claim *claim, instant now)
 {
     bool second = gate == &lane->dest->fallback;
+    assert(lane->ready > 0 && (second || gate == &lane->dest->gate));
     claim->max = 1;
     claim->failed_last = lane_failed_last(lane, gate);
     claim->unfailed_only = !takes_used_ones(lane->dest, gate, now);
@@ -55,12 +59,14 @@ void look_take(struct lane_state *lane, const struct gate *gate, struct op_claim
 
 void look_claimed(struct lane_state *lane, const struct op_claim *claim)
 {
+    assert(claim->ret_count <= claim->max);
     if (claim->unfailed_only && claim->ret_count == 0)
         lane->all_failed = true;
 }
 
 instant lane_failed_last(const struct lane_state *lane, const struct gate *gate)
 {
+    assert(gate == &lane->dest->gate || gate == &lane->dest->fallback);
     if (block_holds(&gate->block) || block_holds(&lane->block))
         return 1; /* a job that was refused, whenever that was, knows nothing new */
     return gate == &lane->dest->gate && outage_lasts(&gate->outage) ? gate->outage.since : 0;

@@ -5,6 +5,7 @@
 #include "engine/loop.h"
 #include "engine/outage/modes.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -21,6 +22,7 @@ struct tenant_status engine_tenant(const struct engine *engine, int64_t id)
 
 struct limit_status limit_status(const struct concurrency *concurrency)
 {
+    assert(concurrency->limit >= 1 && concurrency->limit <= concurrency->max);
     return (struct limit_status){ .now = concurrency->limit,
                                   .max = concurrency->max,
                                   .reason = concurrency_reason(concurrency),
@@ -34,6 +36,7 @@ void limit_words(const struct limit_status *limit, char words[LIMIT_WORDS_BYTES]
 {
     bool slow = limit->sign == SIGN_SLOW;
     size_t used = (size_t)snprintf(words, LIMIT_WORDS_BYTES, "%" PRId64 " of %" PRId64 ": ", limit->now, limit->max);
+    assert(used < LIMIT_WORDS_BYTES);
     char *rest = words + used;
     size_t room = LIMIT_WORDS_BYTES - used;
     switch (limit->reason) {
@@ -68,6 +71,7 @@ void limit_words(const struct limit_status *limit, char words[LIMIT_WORDS_BYTES]
  */
 static int64_t other_before(const struct lane_state *lane, int64_t ahead, const struct lane_state *other)
 {
+    assert(lane->dest == other->dest && ahead >= 0);
     const struct turns *turns = &lane->dest->queue.turns;
     int64_t share = turns_share(turns, &lane->turn), other_share = turns_share(turns, &other->turn);
     bool ordered = lane->dest->queue.order.class != RETURN_UNKNOWN && lane->order.class != RETURN_UNKNOWN &&
@@ -109,6 +113,7 @@ static int64_t others_before(const struct lane_state *lane, int64_t ahead)
             (const struct lane_state *)((const char *)share - offsetof(struct lane_state, share));
         before += other->turn.parked.position > 0 ? lane_before(lane, ahead, other) : 0;
     }
+    assert(before >= 0 && rest >= 0);
     return before < rest ? before : rest;
 }
 
@@ -116,6 +121,7 @@ static struct forecast_limit limit_of(const struct rate_limiter *limiter, int64_
 {
     struct rate_limiter copy = *limiter; /* asking changes it when the clock was put back */
     int64_t room = limiter->rate.count > 0 ? rate_ask(&copy, now, limiter->burst).room : 0;
+    assert(room >= 0);
     return (struct forecast_limit){ .rate = limiter->rate, .room = room, .before = before };
 }
 
@@ -188,6 +194,7 @@ struct queue_place engine_place(const struct engine *engine, int64_t id, int64_t
     struct gate_answer answer = dest_ask(gate, &rate, now);
     if (ahead < 0)
         ahead = lane->ready > 0 ? lane->ready - 1 : 0; /* without itself */
+    assert(ahead >= 0);
     place.known = true;
     place.dead_full = lane_dead_full(lane);
     if (lane_asked(lane, now))

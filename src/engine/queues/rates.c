@@ -40,6 +40,7 @@ static int64_t unsaved_ms(const struct rate_limiter *limiter, instant saved, ins
 /* False: no memory. */
 static bool note_fill(struct store_op *op, struct slice name, instant paid_until, struct arena *memory)
 {
+    assert(name.len > 0 && paid_until != INSTANT_NONE);
     char text[INSTANT_TEXT_BYTES], value[INSTANT_TEXT_BYTES + 2];
     instant_format(paid_until, text);
     snprintf(value, sizeof value, "\"%s\"", text);
@@ -65,6 +66,7 @@ static struct slice lane_note_name(const struct lane_state *lane, char name[NOTE
 
 static void note_written(const struct op_result *result)
 {
+    assert(result->op->kind == OP_SAVE);
     instant *saved = result->context;
     if (!result->applied && !result->engine->stopping) /* a stop does not wait for a store that refuses */
         *saved = INSTANT_NONE;
@@ -139,6 +141,7 @@ bool rates_pay(struct engine *engine, struct lane_state *lane, instant now)
 
 static bool note_in(struct batch *batch, struct slice name, const struct rate_limiter *limiter, instant *saved)
 {
+    assert(batch->count > 0);
     if (!note_fill(&batch->ops[batch->count], name, rate_save(limiter), &batch->memory))
         return false;
     batch->count++;
@@ -148,6 +151,7 @@ static bool note_in(struct batch *batch, struct slice name, const struct rate_li
 
 void rates_leased(struct batch *batch, struct lane_state *lane, instant now)
 {
+    assert(batch->count > 0 && batch->ops[batch->count - 1].kind == OP_CLAIM);
     char name[NOTE_NAME_BYTES_MAX];
     struct dest *dest = lane->dest;
     if (unsaved_ms(&dest->rate.limiter, dest->rate.saved, now) >= RATE_FORGET_MS)
@@ -210,6 +214,7 @@ struct rate_note rate_note_parse(struct slice name)
         note.destination = slice_from_offset(name, sizeof NAME_OF_DESTINATION - 1);
     else if (!has_number(name, SLICE(NAME_OF_LANE), &note.lane))
         note.asked = has_number(name, SLICE(NAME_OF_ASKED), &note.lane);
+    assert(!note.destination.data || note.lane == 0);
     return note;
 }
 
@@ -227,6 +232,7 @@ static struct slice key_of(const int64_t *lane)
 /* Without memory the limit is forgotten, which is said. */
 static void set_aside(struct engine *engine, const struct rate_note *note, instant until)
 {
+    assert(note->lane > 0 && !lane_find(engine, note->lane));
     struct map *unplaced = &engine->lanes.unplaced;
     struct unplaced_rate *rate = map_get(unplaced, key_of(&note->lane));
     if (until == INSTANT_NONE || until <= engine_now(engine))

@@ -10,7 +10,8 @@
  *
  * A lane's class is that of its most urgent job, by rank: so it heeds age and deadlines, and a job that has waited for two
  * aging intervals is as good as critical. The store is asked for it when the lane comes to the front, and when it gets new
- * work. Lanes of a class whose time has not come are set aside.
+ * work; meanwhile the others go on, unless it is in front: no slot stays empty for everything that comes. Lanes of a class
+ * whose time has not come are set aside.
  *
  * Where classes count across tenants (priority.scope: destination) every round goes by class, on the way back or not, and
  * one slot in five goes by turns over all classes, so that who calls all of its work critical stops nobody.
@@ -46,6 +47,7 @@ static bool is_returning(const struct dest *dest)
 static enum status read_class(const struct order_look *look, struct looked_lane *lane, struct store_reader *reader,
                               struct error *err)
 {
+    assert(lane->claiming >= 0);
     for (int class = RETURN_CRITICAL; class <= RETURN_HELD; class++) {
         size_t count;
         enum status status = reader->ops->reader_ahead(reader, lane->id, look->ranks[class] + 1, 0,
@@ -63,6 +65,7 @@ static enum status read_class(const struct order_look *look, struct looked_lane 
 static enum status read_classes(struct store_read *read, struct store_reader *reader, struct error *err)
 {
     struct order_look *look = (struct order_look *)read;
+    assert(look->count > 0 && look->count <= LOOK_LANES_MAX);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < look->count && status == STATUS_OK; i++)
         status = read_class(look, &look->lanes[i], reader, err);
@@ -72,6 +75,7 @@ static enum status read_classes(struct store_read *read, struct store_reader *re
 /* More urgent work than what goes now goes first. */
 static void heed_class(struct dest *dest, const struct lane_state *lane)
 {
+    assert(lane->dest == dest);
     if (lane->order.class < dest->queue.order.class)
         dest->queue.order.class = lane->order.class;
 }
@@ -79,17 +83,30 @@ static void heed_class(struct dest *dest, const struct lane_state *lane)
 /* What was claimed since it was asked counts as gone, too. */
 static void take_class(struct lane_state *lane, const struct looked_lane *looked)
 {
+    assert(lane->claiming >= 0);
     int64_t left = looked->count == INT64_MAX ? INT64_MAX : looked->count - lane->claiming;
+    turns_bring_back_one(&lane->dest->queue.turns, &lane->turn); /* it may have been aside for what it had before */
+    lane->order.class = left > 0 ? looked->class : RETURN_UNKNOWN;
     if (left <= 0)
         return; /* it is looked at anew when it comes to the front */
-    lane->order.class = looked->class;
     lane->order.left = left;
     heed_class(lane->dest, lane);
 }
 
 static void ask_wanted(struct engine *engine, struct dest *dest);
+static bool has_order(const struct dest *dest);
 
-/* Without an answer they go with the many. */
+static void want(struct lane_state *lane)
+{
+    struct order_look *look = &lane->dest->queue.order.look;
+    if (lane->order.asked || look->wanted_count == LOOK_LANES_MAX)
+        return;
+    assert(!lane->order.stale && !lane->order.more);
+    lane->order.asked = true;
+    look->wanted[look->wanted_count++] = lane;
+}
+
+/* Without an answer they go with the many. What changed meanwhile is asked for at once: its turn may be long in coming. */
 static void classes_read(struct question *question)
 {
     struct order_look *look = (struct order_look *)question;
@@ -103,13 +120,15 @@ static void classes_read(struct question *question)
     }
     for (size_t i = 0; i < look->count; i++) {
         struct lane_state *lane = look->lanes[i].lane;
-        bool stale = lane->order.stale;
+        bool stale = lane->order.stale, again = stale || lane->order.more;
         assert(lane->order.asked && lane->dest == dest);
-        lane->order.asked = lane->order.stale = false;
+        lane->order.asked = lane->order.stale = lane->order.more = false;
         if (failed)
             look->lanes[i] = (struct looked_lane){ .lane = lane, .class = RETURN_HELD, .count = INT64_MAX };
         if (failed || !stale)
             take_class(lane, &look->lanes[i]);
+        if (again && lane->ready > 0 && has_order(dest))
+            want(lane);
     }
     ask_wanted(engine, dest);
 }
@@ -129,8 +148,9 @@ static void ask_wanted(struct engine *engine, struct dest *dest)
     for (size_t i = 0; i < look->wanted_count; i++) {
         struct lane_state *lane = look->wanted[i];
         look->lanes[i] = (struct looked_lane){ .lane = lane, .id = lane->id, .claiming = lane->claiming };
-        lane->order.stale = false;
+        lane->order.stale = lane->order.more = false;
     }
+    assert(look->wanted_count <= LOOK_LANES_MAX);
     look->count = look->wanted_count;
     look->wanted_count = 0;
     look->question.read.cheap = true;
@@ -139,11 +159,8 @@ static void ask_wanted(struct engine *engine, struct dest *dest)
 
 static void want_class(struct lane_state *lane)
 {
-    struct order_look *look = &lane->dest->queue.order.look;
-    if (lane->order.class != RETURN_UNKNOWN || lane->order.asked || look->wanted_count == LOOK_LANES_MAX)
-        return;
-    lane->order.asked = true;
-    look->wanted[look->wanted_count++] = lane;
+    if (lane->order.class == RETURN_UNKNOWN)
+        want(lane);
 }
 
 /*
@@ -189,11 +206,12 @@ static bool has_order(const struct dest *dest)
 /* Work grows more urgent while it waits, and what was held differs from what is new when a way back begins. */
 static void look_at_all_anew(struct dest *dest, instant now)
 {
-    bool put_back = dest->queue.order.looked_at > now;
-    if (!dest_by_class(dest) || (now < instant_add(dest->queue.order.looked_at, LOOK_EVERY_MS) && !put_back &&
+    bool put_back = dest->queue.order.looked_at > now, reloaded = dest->queue.order.aging_ms != dest->config->aging_ms;
+    if (!dest_by_class(dest) || (now < instant_add(dest->queue.order.looked_at, LOOK_EVERY_MS) && !put_back && !reloaded &&
                                  dest->queue.order.returning == is_returning(dest)))
         return;
     dest->queue.order.looked_at = now;
+    dest->queue.order.aging_ms = dest->config->aging_ms;
     dest->queue.order.returning = is_returning(dest);
     dest->queue.order.class = RETURN_CRITICAL;
     turns_bring_back(&dest->queue.turns, RETURN_NEW);
@@ -223,6 +241,7 @@ static bool next_class(struct dest *dest)
     int64_t aside = turns_aside_class(&dest->queue.turns);
     if (aside == INT64_MAX)
         return false;
+    assert(aside > RETURN_UNKNOWN && aside <= RETURN_NEW);
     dest->queue.order.class = (enum return_class)aside;
     turns_bring_back(&dest->queue.turns, aside);
     return true;
@@ -251,6 +270,7 @@ static bool look_at_front(struct engine *engine, struct lane_state *lane)
 /* Where classes count across tenants: whoever has work of the class that goes, in turn; the others are aside meanwhile. */
 static struct turn *urgent_front(struct engine *engine, struct dest *dest, int64_t *ret_max)
 {
+    assert(dest_by_class(dest));
     for (;;) {
         struct turn *turn = turns_front(&dest->queue.turns, ret_max);
         if (!turn && next_class(dest))
@@ -307,6 +327,7 @@ struct turn *dest_front(struct engine *engine, struct dest *dest, int64_t *ret_m
 
 void return_order_took(struct lane_state *lane, int64_t count)
 {
+    assert(count > 0);
     lane->claiming += count;
     if (lane->order.class == RETURN_UNKNOWN || lane->order.left == INT64_MAX)
         return;
@@ -324,14 +345,30 @@ static void look_anew(struct lane_state *lane)
 void return_order_claimed(struct lane_state *lane, int64_t count)
 {
     lane->claiming -= count;
+    assert(lane->claiming >= 0);
     if (lane->dest->queue.order.class != RETURN_UNKNOWN)
         look_anew(lane);
 }
 
+/* Nobody knows yet what one has that was not looked at. */
+void return_order_back(struct lane_state *lane)
+{
+    struct dest *dest = lane->dest;
+    if (lane->order.class != RETURN_UNKNOWN)
+        heed_class(dest, lane);
+    else if (dest->queue.order.class != RETURN_UNKNOWN && dest_by_class(dest))
+        dest->queue.order.class = RETURN_CRITICAL;
+}
+
 void return_order_added(struct engine *engine, struct lane_state *lane)
 {
+    assert(lane->ready > 0);
     if (lane->dest->queue.order.class == RETURN_UNKNOWN || !has_order(lane->dest))
         return;
+    if (lane->order.asked) { /* were the answer of before to say nothing, who gets more all the time would never be known */
+        lane->order.more = true;
+        return;
+    }
     look_anew(lane);
     if (!dest_by_class(lane->dest) && !turns_may_overtake(&lane->dest->queue.turns, &lane->turn))
         return;

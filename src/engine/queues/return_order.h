@@ -44,7 +44,8 @@ struct return_order {
     int64_t round;           /* of the turns */
     int64_t looks;           /* left for now */
     instant looked_at;       /* at all, where classes count across tenants, */
-    bool returning;          /* and whether it was on its way back then */
+    bool returning;          /* and whether it was on its way back then, */
+    int64_t aging_ms;        /* and by which aging it was */
     struct order_look look;
 };
 
@@ -53,7 +54,8 @@ struct lane_order {
     enum return_class class;
     int64_t left; /* jobs of that class, as far as they were counted; INT64_MAX: all */
     bool asked;   /* the store is asked for it, or will be; */
-    bool stale;   /* what it says will be of before, and does not count */
+    bool stale;   /* what it says will be of before, and does not count; */
+    bool more;    /* more has come since, and is asked for next */
 };
 
 /* Before the destination's claims of this run. */
@@ -71,6 +73,8 @@ struct turn *dest_front_of_all(struct dest *dest, int64_t *ret_max);
 void return_order_took(struct lane_state *lane, int64_t count);
 /* That claim is back, with jobs or without. */
 void return_order_claimed(struct lane_state *lane, int64_t count);
+/* The lane has its turns again. */
+void return_order_back(struct lane_state *lane);
 /* The lane has more jobs. */
 void return_order_added(struct engine *engine, struct lane_state *lane);
 

@@ -2,6 +2,8 @@
 
 #include "engine/saved/json.h"
 
+#include <assert.h>
+
 void incident_signs_write(struct json_writer *json, const struct incident *incident)
 {
     json_name(json, "signs");
@@ -14,6 +16,7 @@ void incident_signs_write(struct json_writer *json, const struct incident *incid
 
 void incident_state_write(struct json_writer *json, const struct incident *incident)
 {
+    assert(incident->curve_count <= RAMP_CURVE_MAX);
     json_member_instant(json, "first_sign_at", incident->first_sign_at);
     json_member_instant(json, "entered_at", incident->entered_at);
     json_member_instant(json, "recovering_at", incident->recovering_at);
@@ -39,6 +42,7 @@ void incident_state_write(struct json_writer *json, const struct incident *incid
 
 void block_state_write(struct json_writer *json, const struct block_saved *saved)
 {
+    assert(!saved->held || saved->since != INSTANT_NONE);
     json_name(json, "block");
     json_object_begin(json);
     json_member_instant(json, "since", saved->since);
@@ -54,6 +58,7 @@ void block_state_write(struct json_writer *json, const struct block_saved *saved
 void gate_state_write(struct json_writer *json, const struct gate_saved *saved)
 {
     const struct contingency_saved *contingency = &saved->contingency;
+    assert(contingency->mode < MODE_COUNT);
     json_member_bool(json, "paused", saved->paused);
     json_member_instant(json, "closed_until", saved->closed_until);
     json_name(json, "breaker");

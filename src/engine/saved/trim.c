@@ -5,6 +5,8 @@
 #include "engine/loop.h"
 #include "engine/saved/trim.h"
 
+#include <assert.h>
+
 enum {
     TRIM_EVERY_MS = HOUR_MS,
     TRIM_NOTES_MAX = 100,             /* looked at each time */
@@ -27,6 +29,7 @@ bool saved_forget(struct engine *engine, struct slice space, struct slice name)
 static enum status read_old(struct store_read *read, struct store_reader *reader, struct error *err)
 {
     struct saved_trim *trim = (struct saved_trim *)read;
+    assert(trim->forget && trim->space.len > 0);
     return reader->ops->reader_saved_list(reader, trim->space, slice_from(trim->before), TRIM_NOTES_MAX, &read->memory,
                                           &trim->old, &trim->count, err);
 }
@@ -37,6 +40,7 @@ static void old_read(struct question *question)
     struct engine *engine = question->engine;
     bool failed = question->read.status != STATUS_OK;
     size_t count = failed ? 0 : trim->count;
+    assert(count <= TRIM_NOTES_MAX);
     if (failed)
         log_event(LOG_ERROR, "trim_failed", FIELD_TEXT("space", trim->space),
                   FIELD_CSTR("error", question->read.error.text));

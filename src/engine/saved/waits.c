@@ -25,6 +25,7 @@ static struct error given_up(const struct error *result)
 
 void saved_waits_add(struct saved_waits *waits, struct saved_wait *wait, bool more)
 {
+    assert(waits->saved <= waits->changes);
     static const struct error good = { .status = STATUS_OK };
     struct saved_wait **last = &waits->first;
     wait->change = waits->changes;
@@ -46,6 +47,7 @@ void saved_waits_add(struct saved_waits *waits, struct saved_wait *wait, bool mo
 void saved_waits_out(struct saved_waits *waits)
 {
     waits->out++;
+    assert(waits->out > 0);
 }
 
 void saved_waits_back(struct saved_waits *waits, uint64_t upto, const struct error *result, bool more)

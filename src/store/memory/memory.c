@@ -1,9 +1,13 @@
 #include "store/memory/memory.h"
 
+#include "store/memory/nodes.h"
+#include "store/memory/read.h"
 #include "store/memory/state.h"
+#include "store/tally.h"
 #include "store/trail.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +44,7 @@ static enum status insert_again(struct op_insert *insert, const struct memory_jo
     insert->ret_seq = job->job.seq;
     insert->ret_lane = job->lane->id;
     insert->ret_existed = true;
+    insert->ret_behind = false;
     return insert->ret_id.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
@@ -77,8 +82,10 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
         id = arena_copy(memory, insert->id);
     else if (id_made(store, now, seq, insert->tenant, memory, &id) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    if (!id.data || memory_lane_get(store, insert->destination, insert->tenant, &lane) != STATUS_OK ||
-        memory_job_add(store, insert, now, id, seq, lane, &job) != STATUS_OK)
+    if (!id.data || memory_lane_get(store, insert->destination, insert->tenant, &lane) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    insert->ret_behind = insert->key.len > 0 && memory_chain_next(lane, job_chain(insert->key), 0);
+    if (memory_job_add(store, insert, now, id, seq, lane, &job) != STATUS_OK)
         return STATUS_NO_MEMORY;
     insert->ret_id = id;
     insert->ret_seq = seq;
@@ -87,12 +94,32 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     return memory_event_add(store, now, EVENT_TYPE_ACCEPTED, job, SLICE(""), op->data);
 }
 
+/* Counts what the change means for the redrive that has the job. */
+static enum status redrive_count(struct memory_store *store, const struct job *before, const struct job *after)
+{
+    struct redrive_tally tally = { .count = 0 };
+    struct memory_saved *saved;
+    char value[24];
+    int64_t count = 0;
+    tally_note(&tally, before, after);
+    if (tally.count == 0)
+        return STATUS_OK;
+    enum status status = memory_saved_get(store, SPACE_TALLY, slice_from(tally.rows[0].name), &saved);
+    if (status != STATUS_OK)
+        return status;
+    slice_to_int64(saved->value, &count);
+    snprintf(value, sizeof value, "%lld", (long long)(count + tally.rows[0].more));
+    return memory_text_set(store, &saved->value, slice_from(value));
+}
+
 /* The job becomes another, and the event tells of it. */
 static enum status job_become(struct memory_store *store, instant now, struct memory_job *job, const struct job *after,
                               enum event_type type, struct slice data)
 {
     assert(job->job.seq == after->seq);
-    enum status status = memory_job_become(store, job, after);
+    enum status status = redrive_count(store, &job->job, after);
+    if (status == STATUS_OK)
+        status = memory_job_become(store, job, after);
     if (status != STATUS_OK || type == EVENT_TYPE_NONE)
         return status;
     return memory_event_add(store, now, type, job, SLICE(""), data);
@@ -134,9 +161,9 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
     size_t bytes = 0;
     claim->ret_jobs = NULL;
     claim->ret_count = claim->ret_left = 0;
-    if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_count)
+    if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_list.count)
         return STATUS_OK; /* a lane that never was has nothing ready */
-    struct memory_lane *lane = store->lane_list[claim->lane - 1];
+    struct memory_lane *lane = store->lane_list.items[claim->lane - 1];
     if (!lane)
         return STATUS_OK;
     if (!memory_owns(store, lane->shard, false))
@@ -166,10 +193,26 @@ static enum status job_delete(struct memory_store *store, instant now, struct me
                               struct slice data)
 {
     assert(job->name->job == job);
-    enum status status = STATUS_OK;
-    if (type != EVENT_TYPE_NONE)
+    enum status status = redrive_count(store, &job->job, NULL);
+    if (status == STATUS_OK && type != EVENT_TYPE_NONE)
         status = memory_event_add(store, now, type, job, SLICE(""), data);
     return status == STATUS_OK ? memory_job_delete(store, job) : status;
+}
+
+/* The job has become what it is: what that means for the next of its key. */
+static enum status chain_follow(struct memory_store *store, instant now, struct memory_job *job, enum chain_news news,
+                                struct released *ret_released)
+{
+    if (news == CHAIN_SAME)
+        return STATUS_OK;
+    struct memory_job *next = memory_chain_next(job->lane, job->job.chain, news == CHAIN_GAP ? job->job.seq : 0);
+    while (next && !next->job.behind) /* of a gap: who is under way has gone before */
+        next = memory_chain_next(job->lane, job->job.chain, next->job.seq);
+    if (!next)
+        return STATUS_OK;
+    struct job after = next->job;
+    change_next(news, job->job.state, now, &after, ret_released);
+    return memory_job_become(store, next, &after);
 }
 
 /* OP_SETTLE, OP_EXTEND and what is done by name. `job` NULL: there is none. */
@@ -180,18 +223,28 @@ static enum status apply_to(struct memory_store *store, instant now, struct stor
     struct change change;
     if (job)
         after = job->job;
+    if (op->kind == OP_REDRIVE)
+        op->job.ret_behind = job && job->job.chain != 0 && !job_is_chained(&job->job) &&
+                             memory_chain_next(job->lane, job->job.chain, 0);
     enum status status = change_apply(op, now, job ? &after : NULL, &change);
     if (status != STATUS_OK)
         return status;
-    if (change.deleted)
-        return job_delete(store, now, job, change.event, op->data);
-    if (op->kind == OP_REDRIVE && op->job.payload_given)
+    enum chain_news news = change_chain(&job->job, &after);
+    if (change.deleted) {
+        status = job_delete(store, now, job, change.event, op->data);
+        return status == STATUS_OK ? chain_follow(store, now, job, news, &op->ret_released) : status;
+    }
+    if ((op->kind == OP_REDRIVE || op->kind == OP_UNDO) && op->job.payload_given)
         status = memory_text_set(store, &job->job.payload, op->job.payload);
-    return status == STATUS_OK ? job_become(store, now, job, &after, change.event, op->data) : status;
+    if (status == STATUS_OK)
+        status = job_become(store, now, job, &after, change.event, op->data);
+    return status == STATUS_OK ? chain_follow(store, now, job, news, &op->ret_released) : status;
 }
 
 static enum status apply_named(struct memory_store *store, instant now, struct store_op *op)
 {
+    if (op->job.seq != 0)
+        return apply_to(store, now, op, memory_job_find(store, op->job.seq));
     struct memory_name *name = memory_name_find(store, op->job.tenant, op->job.id);
     return apply_to(store, now, op, name ? name->job : NULL);
 }
@@ -253,8 +306,14 @@ static enum status promote_one(struct memory_store *store, instant now, struct s
         status = ready_count(list, job->lane, change.ready, change.dead);
     if (status == STATUS_OK && change.deleted)
         return job_delete(store, now, job, change.event, op->data);
+    enum chain_news news = change_chain(&job->job, &after);
+    struct released released = { 0 };
     if (status == STATUS_OK)
         status = job_become(store, now, job, &after, change.event, op->data);
+    if (status == STATUS_OK)
+        status = chain_follow(store, now, job, news, &released);
+    if (status == STATUS_OK && released.ready)
+        status = ready_count(list, job->lane, 1, 0);
     bool wanted = op->promote.name_expired && change.event == EVENT_TYPE_EXPIRED;
     return status == STATUS_OK && wanted ? expired_name(&op->promote, job, list->memory) : status;
 }
@@ -283,6 +342,7 @@ static enum status apply_promote(struct memory_store *store, instant now, struct
     }
     promote->ret_ready = list.lanes;
     promote->ret_ready_count = list.count;
+    first = timer_owned(store, tree_first(&store->timers)); /* one that took another's place may be the next */
     promote->ret_next_at = first ? first->key : INSTANT_NONE;
     return STATUS_OK;
 }
@@ -349,13 +409,13 @@ static enum status apply_destination(struct memory_store *store, instant now, st
 /* Only from the oldest on: what is left has no gaps. */
 static enum status apply_trim(struct memory_store *store, instant now, struct store_op *op)
 {
-    assert(store->numbers.trimmed <= store->events_count);
+    assert(store->numbers.trimmed <= store->events.count);
     size_t *trimmed = &store->numbers.trimmed;
     op->trim.ret_deleted = 0;
     if (!memory_owns(store, store->steward, false))
         return STATUS_CONFLICT;
-    while (op->trim.ret_deleted < op->trim.max && *trimmed < store->events_count &&
-           store->events[store->events_start + *trimmed]->at < op->trim.before) {
+    while (op->trim.ret_deleted < op->trim.max && *trimmed < store->events.count &&
+           store->events.items[store->events.start + *trimmed]->at < op->trim.before) {
         ++*trimmed;
         op->trim.ret_deleted++;
     }
@@ -364,7 +424,7 @@ static enum status apply_trim(struct memory_store *store, instant now, struct st
         op->trim.ret_deleted = 0;
         return STATUS_OK;
     }
-    const struct memory_event *last = store->events[store->events_start + *trimmed - 1];
+    const struct memory_event *last = store->events.items[store->events.start + *trimmed - 1];
     struct trail_head newest = { .number = memory_event_first(store) + (int64_t)*trimmed - 1 };
     char data[TRAIL_TRIMMED_BYTES];
     memcpy(newest.hash, last->hash, EVENT_HASH_BYTES);
@@ -372,10 +432,25 @@ static enum status apply_trim(struct memory_store *store, instant now, struct st
     return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), slice_from(data));
 }
 
+static enum status apply_erase_events(struct memory_store *store, struct store_op *op)
+{
+    struct op_erase *erase = &op->erase;
+    enum status status = STATUS_OK;
+    erase->ret_erased = erase->ret_left = 0;
+    if (erase->count > ERASE_EVENTS_MAX)
+        return STATUS_LIMIT;
+    for (size_t i = 0; i < erase->count && status == STATUS_OK; i++) {
+        bool erased;
+        status = memory_event_erase(store, erase->numbers[i], &erased);
+        erase->ret_erased += erased;
+    }
+    return status;
+}
+
 /* STATUS_NO_MEMORY is the store's failure, anything else the operation's own. */
 static enum status apply_one(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
-    assert(op->kind <= OP_GIVE);
+    assert(op->kind <= OP_ERASE_EVENTS);
     if (op->data.len > EVENT_DATA_BYTES_MAX)
         return STATUS_LIMIT;
     switch (op->kind) {
@@ -390,7 +465,9 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
     case OP_CANCEL:
     case OP_PRIORITIZE:
     case OP_REDRIVE:
+    case OP_UNDO:
     case OP_PURGE:
+    case OP_ERASE:
         return apply_named(store, now, op);
     case OP_PROMOTE:
         return apply_promote(store, now, op, memory);
@@ -404,6 +481,8 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
         return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
     case OP_TRIM:
         return apply_trim(store, now, op);
+    case OP_ERASE_EVENTS:
+        return apply_erase_events(store, op);
     case OP_TAKE:
         return memory_take(store, &op->own);
     case OP_GIVE:
@@ -421,13 +500,14 @@ static enum status memory_apply(struct store *base, instant now, struct store_op
         return error_set(err, STATUS_LIMIT, "a batch has %zu operations, the limit is %d", count, STORE_BATCH_OPS_MAX);
     enum status status = STATUS_OK;
     pthread_mutex_lock(&store->mutex);
-    if (store->sessions[base->session - 1].ended) { /* invariant 4 */
+    if (store->sessions.items[base->session - 1].ended) { /* invariant 4 */
         pthread_mutex_unlock(&store->mutex);
         return error_set(err, STATUS_FENCED, "session %lld has ended", (long long)base->session);
     }
     store->acting = node;
     memory_begin(store);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        ops[i].ret_released = (struct released){ 0 };
         ops[i].status = apply_one(store, now, &ops[i], memory);
         if (ops[i].status == STATUS_NO_MEMORY)
             status = error_set(err, STATUS_NO_MEMORY, "memory ran out in operation %zu of %zu", i + 1, count);
@@ -529,7 +609,7 @@ static struct memory_store *store_new(const struct store_settings *settings)
     names_init(&store->lanes);
     names_init(&store->saved);
     names_init(&store->shards);
-    store->gone_end = &store->gone;
+    store->gone.end = &store->gone.first;
     store->own_tenant = string_copy(settings->own_tenant);
     if (store->own_tenant && memory_shard_get(store, SLICE(""), &store->steward) == STATUS_OK)
         return store;

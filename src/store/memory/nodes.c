@@ -1,4 +1,6 @@
-#include "store/memory/state.h"
+#include "store/memory/nodes.h"
+
+#include "store/memory/read.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static enum status node_unlock(const struct memory_node *node, enum status statu
 
 static struct memory_session *session_at(const struct memory_store *store, int64_t number)
 {
-    return number > 0 && (uint64_t)number <= store->session_count ? &store->sessions[number - 1] : NULL;
+    return number > 0 && (uint64_t)number <= store->sessions.count ? &store->sessions.items[number - 1] : NULL;
 }
 
 struct memory_session *memory_session_of(const struct memory_store *store, const struct job *leased)
@@ -30,8 +32,8 @@ struct memory_session *memory_session_of(const struct memory_store *store, const
 
 bool memory_sessions_left(const struct memory_store *store)
 {
-    for (size_t i = 0; i < store->session_count; i++)
-        if (store->sessions[i].ended && store->sessions[i].leases > 0)
+    for (size_t i = 0; i < store->sessions.count; i++)
+        if (store->sessions.items[i].ended && store->sessions.items[i].leases > 0)
             return true;
     return false;
 }
@@ -42,11 +44,11 @@ void memory_sessions_free(struct memory_store *store)
     for (struct names_link *link; (link = names_pop(&store->shards, &cursor));)
         free(CONTAINER_OF(link, struct memory_shard, link));
     names_release(&store->shards);
-    for (size_t i = 0; i < store->session_count; i++) {
-        free(store->sessions[i].node);
-        free(store->sessions[i].url);
+    for (size_t i = 0; i < store->sessions.count; i++) {
+        free(store->sessions.items[i].node);
+        free(store->sessions.items[i].url);
     }
-    free(store->sessions);
+    free(store->sessions.items);
 }
 
 /* ---- Who owns what ---- */
@@ -137,18 +139,18 @@ static void session_end(struct memory_store *store, int64_t number, instant fenc
 static enum status session_add(struct memory_node *node)
 {
     struct memory_store *store = node->memory;
-    struct memory_session *sessions = realloc(store->sessions, (store->session_count + 1) * sizeof *sessions);
+    struct memory_session *sessions = realloc(store->sessions.items, (store->sessions.count + 1) * sizeof *sessions);
     if (!sessions)
         return STATUS_NO_MEMORY;
-    store->sessions = sessions;
-    struct memory_session *session = &sessions[store->session_count];
+    store->sessions.items = sessions;
+    struct memory_session *session = &sessions[store->sessions.count];
     *session = (struct memory_session){ .node = strdup(node->name), .url = strdup(node->url), .fenced_at = INSTANT_NONE };
     if (!session->node || !session->url) {
         free(session->node);
         free(session->url);
         return STATUS_NO_MEMORY;
     }
-    node->store.session = (int64_t)++store->session_count;
+    node->store.session = (int64_t)++store->sessions.count;
     return STATUS_OK;
 }
 
@@ -160,7 +162,7 @@ enum status memory_session_begin(struct store *base, instant now, struct error *
     if (session_add(node) != STATUS_OK)
         return node_unlock(node, error_set(err, STATUS_NO_MEMORY, "no memory for a session"));
     for (int64_t number = 1; number < base->session; number++)
-        if (!store->sessions[number - 1].ended && strcmp(store->sessions[number - 1].node, node->name) == 0)
+        if (!store->sessions.items[number - 1].ended && strcmp(store->sessions.items[number - 1].node, node->name) == 0)
             session_end(store, number, INSTANT_NONE);
     return node_unlock(node, STATUS_OK);
 }
@@ -175,13 +177,14 @@ enum status memory_session_end(struct store *base, instant now, struct error *er
     return node_unlock(node, STATUS_OK);
 }
 
-enum status memory_beat(struct store *base, struct error *err)
+enum status memory_beat(struct store *base, uint64_t config, struct error *err)
 {
     const struct memory_node *node = node_lock(base);
     struct memory_session *session = session_at(node->memory, base->session);
     if (session->ended)
         return node_unlock(node, error_set(err, STATUS_FENCED, "session %lld has ended", (long long)base->session));
     session->beat++;
+    session->config = config;
     return node_unlock(node, STATUS_OK);
 }
 
@@ -202,11 +205,11 @@ enum status memory_reader_sessions(struct store_reader *base, struct arena *memo
                                    size_t *ret_count, struct error *err)
 {
     struct memory_store *store = memory_reader_lock(base);
-    struct session *list = arena_alloc_array(memory, store->session_count, sizeof *list);
+    struct session *list = arena_alloc_array(memory, store->sessions.count, sizeof *list);
     bool complete = list != NULL;
     size_t count = 0;
-    for (size_t i = 0; i < store->session_count && complete; i++) {
-        const struct memory_session *session = &store->sessions[i];
+    for (size_t i = 0; i < store->sessions.count && complete; i++) {
+        const struct memory_session *session = &store->sessions.items[i];
         if (session->ended && session->leases == 0)
             continue;
         list[count] = (struct session){ .number = (int64_t)i + 1,
@@ -214,6 +217,7 @@ enum status memory_reader_sessions(struct store_reader *base, struct arena *memo
                                         .url = arena_copy(memory, slice_from(session->url)),
                                         .beat = session->beat,
                                         .ended = session->ended,
+                                        .config = session->config,
                                         .fenced_at = session->fenced_at };
         complete = list[count].node.data && list[count].url.data;
         count++;

@@ -1,4 +1,8 @@
-#include "store/memory/state.h"
+#include "store/memory/read.h"
+
+#include "store/memory/nodes.h"
+
+#include "store/filter.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -72,7 +76,9 @@ static bool matches(const struct job *job, const struct job_filter *filter)
         return false;
     if (filter->id.len > 0 && !slice_equal(filter->id, job->id))
         return false;
-    return filter->code.len == 0 || slice_equal(filter->code, job->last_code) || slice_equal(filter->code, job->dead_code);
+    if (filter->code.len > 0 && !slice_equal(filter->code, job->last_code) && !slice_equal(filter->code, job->dead_code))
+        return false;
+    return filter_means(filter, job);
 }
 
 static size_t page_size(size_t max)
@@ -109,7 +115,7 @@ static enum status event_copy(const struct memory_event *event, int64_t number, 
                               struct event *ret_event)
 {
     assert(number > 0);
-    struct slice data = { event->data, event->data_len };
+    struct slice data = { event->data, event->erased ? 0 : event->data_len };
     struct event copy = {
         .number = number,
         .at = event->at,
@@ -127,6 +133,9 @@ static enum status event_copy(const struct memory_event *event, int64_t number, 
         return STATUS_NO_MEMORY;
     memory_event_salt(&copy);
     memcpy(copy.hash, event->hash, sizeof copy.hash);
+    copy.erased = event->erased;
+    if (event->erased)
+        memcpy(copy.digest, event->data, EVENT_HASH_BYTES);
     *ret_event = copy;
     return STATUS_OK;
 }
@@ -206,8 +215,8 @@ static enum status lanes_after(const struct memory_store *store, size_t first, s
     struct lane *lanes = arena_alloc_array(memory, store->lanes.count < max ? store->lanes.count : max, sizeof *lanes);
     if (!lanes)
         return STATUS_NO_MEMORY;
-    for (size_t i = first; i < store->lane_count && count < max; i++) {
-        const struct memory_lane *lane = store->lane_list[i];
+    for (size_t i = first; i < store->lane_list.count && count < max; i++) {
+        const struct memory_lane *lane = store->lane_list.items[i];
         if (lane && !lane->gone && lane_copy(lane, memory, &lanes[count++]) != STATUS_OK)
             return STATUS_NO_MEMORY;
     }
@@ -246,8 +255,8 @@ enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t
 {
     struct memory_store *store = memory_reader_lock(base);
     size_t count = 0;
-    if (lane > 0 && (uint64_t)lane <= store->lane_count && store->lane_list[lane - 1]) {
-        const struct tree *ready = &store->lane_list[lane - 1]->ready;
+    if (lane > 0 && (uint64_t)lane <= store->lane_list.count && store->lane_list.items[lane - 1]) {
+        const struct tree *ready = &store->lane_list.items[lane - 1]->ready;
         const struct tree_node *node = tree_first(ready);
         while (node && count < page_size(max) && (node->key < rank || (node->key == rank && node->tie < seq))) {
             count++;

@@ -1,5 +1,8 @@
 #include "store/memory/state.h"
 
+#include "store/memory/nodes.h"
+#include "store/trail.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +56,7 @@ static void job_free(struct memory_store *store, struct memory_job *job)
     text_free(job->job.last_error);
     text_free(job->job.dead_code);
     text_free(job->job.reference);
+    text_free(job->job.redrive);
     text_free(job->job.lease_owner);
     name_release(store, job->name);
     free(job);
@@ -120,7 +124,7 @@ static void lane_free(struct memory_store *store, struct memory_lane *lane)
 {
     assert(lane->gone && !lane->queued);
     names_remove(&store->lanes, &lane->link);
-    store->lane_list[lane->id - 1] = NULL;
+    store->lane_list.items[lane->id - 1] = NULL;
     free(lane);
 }
 
@@ -128,17 +132,17 @@ static void gone_append(struct memory_store *store, struct memory_lane *lane)
 {
     lane->queued = true;
     lane->next_gone = NULL;
-    *store->gone_end = lane;
-    store->gone_end = &lane->next_gone;
+    *store->gone.end = lane;
+    store->gone.end = &lane->next_gone;
 }
 
 /* Those of which no event tells any more are freed, unless they are back. */
 static void gone_trim(struct memory_store *store)
 {
-    for (struct memory_lane *lane; (lane = store->gone) && lane->event < memory_event_first(store);) {
-        store->gone = lane->next_gone;
-        if (!store->gone)
-            store->gone_end = &store->gone;
+    for (struct memory_lane *lane; (lane = store->gone.first) && lane->event < memory_event_first(store);) {
+        store->gone.first = lane->next_gone;
+        if (!store->gone.first)
+            store->gone.end = &store->gone.first;
         lane->queued = false;
         if (lane->gone)
             lane_free(store, lane);
@@ -178,6 +182,8 @@ static void job_place(struct memory_store *store, struct memory_job *job)
         tree_add(&job->lane->ready, &job->by_place, job->job.rank, job->job.seq);
     else if (job->job.state == STATE_RUNNING)
         lease_add(store, job);
+    if (job_is_chained(&job->job))
+        tree_add(&job->lane->chained, &job->by_chain, job->job.chain, job->job.seq);
     instant due = job_due(&job->job);
     job->timed = due != INSTANT_NONE;
     if (job->timed)
@@ -191,8 +197,17 @@ static void job_displace(struct memory_store *store, struct memory_job *job)
         tree_remove(&job->lane->ready, &job->by_place);
     else if (job->job.state == STATE_RUNNING)
         lease_remove(store, job);
+    if (job_is_chained(&job->job))
+        tree_remove(&job->lane->chained, &job->by_chain);
     if (job->timed)
         tree_remove(&store->timers, &job->by_time);
+}
+
+struct memory_job *memory_chain_next(const struct memory_lane *lane, int64_t chain, int64_t seq)
+{
+    assert(chain != 0 && seq >= 0);
+    struct tree_node *node = tree_after(&lane->chained, chain, seq);
+    return node && node->key == chain ? CONTAINER_OF(node, struct memory_job, by_chain) : NULL;
 }
 
 static void job_count(struct memory_store *store, struct memory_lane *lane, const struct job *before,
@@ -208,29 +223,38 @@ static void job_count(struct memory_store *store, struct memory_lane *lane, cons
 /* Room first, so that a change is never made that could not be written down. */
 struct undo *memory_undo(struct memory_store *store, enum undo_kind kind)
 {
-    if (store->undo_count == store->undo_capacity) {
-        size_t capacity = store->undo_capacity ? store->undo_capacity * 2 : LIST_FIRST;
-        struct undo *undos = realloc(store->undos, capacity * sizeof *undos);
+    if (store->undos.count == store->undos.capacity) {
+        size_t capacity = store->undos.capacity ? store->undos.capacity * 2 : LIST_FIRST;
+        struct undo *undos = realloc(store->undos.items, capacity * sizeof *undos);
         if (!undos)
             return NULL;
-        store->undos = undos;
-        store->undo_capacity = capacity;
+        store->undos.items = undos;
+        store->undos.capacity = capacity;
     }
-    struct undo *undo = &store->undos[store->undo_count++];
+    struct undo *undo = &store->undos.items[store->undos.count++];
     *undo = (struct undo){ .kind = kind };
     return undo;
 }
 
 void memory_begin(struct memory_store *store)
 {
-    assert(store->undo_count == 0);
+    assert(store->undos.count == 0);
     store->numbers.trimmed = 0;
     store->numbers_before = store->numbers;
 }
 
+/* Where the pointer to it is; NULL: there is no such event. */
+static struct memory_event **event_place(const struct memory_store *store, int64_t number)
+{
+    int64_t first = memory_event_first(store);
+    if (number < first || number > store->numbers.event)
+        return NULL;
+    return &store->events.items[store->events.start + (size_t)(number - first)];
+}
+
 static void undo_one(struct memory_store *store, struct undo *undo)
 {
-    assert(undo->kind <= UNDO_SHARD);
+    assert(undo->kind <= UNDO_EVENT_ERASED);
     struct memory_job *job = undo->job;
     switch (undo->kind) {
     case UNDO_JOB_NEW:
@@ -264,7 +288,7 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         lane_leave(store, undo->lane);
         if (undo->lane_is_new) {
             lane_free(store, undo->lane);
-            store->lane_count--;
+            store->lane_list.count--;
         }
         break;
     case UNDO_SAVED_NEW:
@@ -275,16 +299,20 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         undo->shard->session = undo->session_before;
         undo->shard->epoch = undo->epoch_before;
         break;
+    case UNDO_EVENT_ERASED:
+        free(*event_place(store, undo->event));
+        *event_place(store, undo->event) = undo->event_before;
+        break;
     }
 }
 
 static void undos_clear(struct memory_store *store)
 {
-    store->undo_count = 0;
-    if (store->undo_capacity > UNDOS_HELD_MAX) {
-        free(store->undos);
-        store->undos = NULL;
-        store->undo_capacity = 0;
+    store->undos.count = 0;
+    if (store->undos.capacity > UNDOS_HELD_MAX) {
+        free(store->undos.items);
+        store->undos.items = NULL;
+        store->undos.capacity = 0;
     }
 }
 
@@ -293,15 +321,15 @@ void memory_rollback(struct memory_store *store)
     assert(store->numbers.event >= store->numbers_before.event);
     /* Events first: the jobs' undos may free the names that they refer to. */
     for (; store->numbers.event > store->numbers_before.event; store->numbers.event--) {
-        struct memory_event *event = store->events[store->events_start + --store->events_count];
+        struct memory_event *event = store->events.items[store->events.start + --store->events.count];
         if (event->name) {
             event->name->last_event = event->before;
             name_release(store, event->name);
         }
         free(event);
     }
-    while (store->undo_count > 0)
-        undo_one(store, &store->undos[--store->undo_count]);
+    while (store->undos.count > 0)
+        undo_one(store, &store->undos.items[--store->undos.count]);
     store->numbers = store->numbers_before;
     undos_clear(store);
 }
@@ -326,13 +354,13 @@ static void lane_end(struct memory_store *store, struct memory_lane *lane)
 
 void memory_commit(struct memory_store *store)
 {
-    assert(store->numbers.trimmed <= store->events_count);
+    assert(store->numbers.trimmed <= store->events.count);
     totals_lock(&store->totals);
-    for (size_t i = 0; i < store->undo_count; i++)
-        undo_published(&store->undos[i]);
+    for (size_t i = 0; i < store->undos.count; i++)
+        undo_published(&store->undos.items[i]);
     totals_unlock(&store->totals);
-    for (size_t i = 0; i < store->undo_count; i++) {
-        struct undo *undo = &store->undos[i];
+    for (size_t i = 0; i < store->undos.count; i++) {
+        struct undo *undo = &store->undos.items[i];
         if (undo->kind == UNDO_JOB_GONE) {
             lane_end(store, undo->job->lane);
             job_free(store, undo->job);
@@ -341,10 +369,12 @@ void memory_commit(struct memory_store *store)
             free(undo->before);
         else if (undo->kind == UNDO_TEXT)
             text_free(undo->text_before);
+        else if (undo->kind == UNDO_EVENT_ERASED)
+            free(undo->event_before);
     }
     for (; store->numbers.trimmed > 0; store->numbers.trimmed--) {
-        struct memory_event *event = store->events[store->events_start++];
-        store->events_count--;
+        struct memory_event *event = store->events.items[store->events.start++];
+        store->events.count--;
         if (event->name)
             name_release(store, event->name);
         free(event);
@@ -363,7 +393,7 @@ static enum status lane_again(struct memory_store *store, struct memory_lane *la
     undo->lane_is_new = false;
     if (lane_come(store, lane) == STATUS_OK)
         return STATUS_OK;
-    store->undo_count--;
+    store->undos.count--;
     return STATUS_NO_MEMORY;
 }
 
@@ -379,13 +409,13 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     }
     if (memory_shard_get(store, destination, &shard) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    if (store->lane_count == store->lane_capacity) {
-        size_t capacity = store->lane_capacity ? store->lane_capacity * 2 : LIST_FIRST;
-        struct memory_lane **list = realloc(store->lane_list, capacity * sizeof *list);
+    if (store->lane_list.count == store->lane_list.capacity) {
+        size_t capacity = store->lane_list.capacity ? store->lane_list.capacity * 2 : LIST_FIRST;
+        struct memory_lane **list = realloc(store->lane_list.items, capacity * sizeof *list);
         if (!list)
             return STATUS_NO_MEMORY;
-        store->lane_list = list;
-        store->lane_capacity = capacity;
+        store->lane_list.items = list;
+        store->lane_list.capacity = capacity;
     }
     struct memory_lane *lane = calloc(1, sizeof *lane + destination.len + tenant.len + 2);
     struct undo *undo = lane ? memory_undo(store, UNDO_LANE_NEW) : NULL;
@@ -396,16 +426,16 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     char *at = lane->text;
     lane->link.first = memory_text_put(&at, destination);
     lane->link.second = memory_text_put(&at, tenant);
-    lane->id = lane->shown.id = (int64_t)store->lane_count + 1;
+    lane->id = lane->shown.id = (int64_t)store->lane_list.count + 1;
     lane->shown.tenant = lane->link.second;
     lane->shard = shard;
     if (lane_come(store, lane) != STATUS_OK) {
-        store->undo_count--;
+        store->undos.count--;
         free(lane);
         return STATUS_NO_MEMORY;
     }
     names_add(&store->lanes, &lane->link);
-    store->lane_list[store->lane_count++] = lane;
+    store->lane_list.items[store->lane_list.count++] = lane;
     undo->lane = lane;
     undo->lane_is_new = true;
     *ret_lane = lane;
@@ -445,6 +475,8 @@ static void job_fill(struct memory_job *job, const struct op_insert *insert, ins
     job->job.headers = memory_text_put(&at, insert->headers);
     job->job.correlation_id = memory_text_put(&at, insert->correlation_id);
     job->job.metadata = memory_text_put(&at, insert->metadata);
+    job->job.key = memory_text_put(&at, insert->key);
+    job->job.callback = memory_text_put(&at, insert->callback);
     job_digest(insert, job->digest);
 }
 
@@ -452,7 +484,8 @@ enum status memory_job_add(struct memory_store *store, const struct op_insert *i
                            int64_t seq, struct memory_lane *lane, struct memory_job **ret_job)
 {
     size_t text_bytes =
-        insert->content_type.len + insert->headers.len + insert->correlation_id.len + insert->metadata.len + 4;
+        insert->content_type.len + insert->headers.len + insert->correlation_id.len + insert->metadata.len +
+        insert->key.len + insert->callback.len + 6;
     struct memory_job *job = calloc(1, sizeof *job + text_bytes);
     if (!job || text_copy(insert->payload, &job->job.payload) != STATUS_OK) {
         free(job);
@@ -461,7 +494,7 @@ enum status memory_job_add(struct memory_store *store, const struct op_insert *i
     struct undo *undo = memory_undo(store, UNDO_JOB_NEW);
     job->name = undo ? name_get(store, insert->tenant, id) : NULL;
     if (!job->name) {
-        store->undo_count -= undo ? 1 : 0;
+        store->undos.count -= undo ? 1 : 0;
         text_free(job->job.payload);
         free(job);
         return STATUS_NO_MEMORY;
@@ -507,6 +540,8 @@ static enum status texts_become(struct memory_store *store, struct job *job, con
         status = memory_text_set(store, &job->dead_code, after->dead_code);
     if (status == STATUS_OK)
         status = memory_text_set(store, &job->reference, after->reference);
+    if (status == STATUS_OK)
+        status = memory_text_set(store, &job->redrive, after->redrive);
     return status == STATUS_OK ? memory_text_set(store, &job->lease_owner, after->lease_owner) : status;
 }
 
@@ -531,6 +566,7 @@ enum status memory_job_become(struct memory_store *store, struct memory_job *job
     job->job.last_error = before->last_error;
     job->job.dead_code = before->dead_code;
     job->job.reference = before->reference;
+    job->job.redrive = before->redrive;
     job->job.lease_owner = before->lease_owner;
     job->job.payload = before->payload;
     job_place(store, job);
@@ -580,20 +616,21 @@ enum status memory_saved_get(struct memory_store *store, struct slice space, str
 
 static enum status events_reserve(struct memory_store *store)
 {
-    assert(store->events_start + store->events_count <= store->events_capacity);
-    if (store->events_start + store->events_count < store->events_capacity)
+    assert(store->events.start + store->events.count <= store->events.capacity);
+    if (store->events.start + store->events.count < store->events.capacity)
         return STATUS_OK;
-    if (store->events_start > store->events_count) {
-        memmove(store->events, store->events + store->events_start, store->events_count * sizeof *store->events);
-        store->events_start = 0;
+    if (store->events.start > store->events.count) {
+        memmove(store->events.items, store->events.items + store->events.start,
+                store->events.count * sizeof *store->events.items);
+        store->events.start = 0;
         return STATUS_OK;
     }
-    size_t capacity = store->events_capacity ? store->events_capacity * 2 : LIST_FIRST;
-    struct memory_event **events = realloc(store->events, capacity * sizeof *events);
+    size_t capacity = store->events.capacity ? store->events.capacity * 2 : LIST_FIRST;
+    struct memory_event **events = realloc(store->events.items, capacity * sizeof *events);
     if (!events)
         return STATUS_NO_MEMORY;
-    store->events = events;
-    store->events_capacity = capacity;
+    store->events.items = events;
+    store->events.capacity = capacity;
     return STATUS_OK;
 }
 
@@ -640,7 +677,7 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
     memory_text_put(&at, data);
     memcpy(entry->hash, event.hash, sizeof entry->hash);
     memcpy(store->numbers.hash, event.hash, sizeof event.hash);
-    store->events[store->events_start + store->events_count++] = entry;
+    store->events.items[store->events.start + store->events.count++] = entry;
     store->numbers.event = event.number;
     if (job) {
         name->last_event = event.number;
@@ -664,16 +701,38 @@ struct memory_job *memory_job_find(const struct memory_store *store, int64_t seq
 
 int64_t memory_event_first(const struct memory_store *store)
 {
-    assert(store->numbers.event >= (int64_t)store->events_count);
-    return store->numbers.event - (int64_t)store->events_count + 1;
+    assert(store->numbers.event >= (int64_t)store->events.count);
+    return store->numbers.event - (int64_t)store->events.count + 1;
 }
 
 struct memory_event *memory_event_find(const struct memory_store *store, int64_t number)
 {
-    int64_t first = memory_event_first(store);
-    if (number < first || number > store->numbers.event)
-        return NULL;
-    return store->events[store->events_start + (size_t)(number - first)];
+    struct memory_event **place = event_place(store, number);
+    return place ? *place : NULL;
+}
+
+enum status memory_event_erase(struct memory_store *store, int64_t number, bool *ret_erased)
+{
+    struct memory_event **place = event_place(store, number);
+    *ret_erased = false;
+    if (!place || (*place)->erased || (*place)->data_len == 0)
+        return STATUS_OK;
+    struct memory_event *erased = malloc(sizeof *erased + EVENT_HASH_BYTES);
+    struct undo *undo = erased ? memory_undo(store, UNDO_EVENT_ERASED) : NULL;
+    if (!undo) {
+        free(erased);
+        return STATUS_NO_MEMORY;
+    }
+    struct event event = { .number = number, .form = EVENT_FORM_SALTED, .data = { (*place)->data, (*place)->data_len } };
+    memory_event_salt(&event);
+    *erased = **place;
+    erased->erased = *ret_erased = true;
+    erased->data_len = EVENT_HASH_BYTES;
+    trail_data_digest(&event, (unsigned char *)erased->data);
+    undo->event = number;
+    undo->event_before = *place;
+    *place = erased;
+    return STATUS_OK;
 }
 
 enum status memory_job_copy(const struct memory_job *job, bool with_payload, struct arena *memory, struct job *ret_job)
@@ -683,7 +742,8 @@ enum status memory_job_copy(const struct memory_job *job, bool with_payload, str
         copy.payload = SLICE("");
     struct slice *texts[] = { &copy.destination, &copy.tenant,       &copy.id,      &copy.last_code,      &copy.last_error,
                               &copy.dead_code,   &copy.reference,    &copy.headers, &copy.correlation_id, &copy.metadata,
-                              &copy.payload,     &copy.content_type, &copy.lease_owner };
+                              &copy.payload,     &copy.content_type, &copy.lease_owner, &copy.key,
+                              &copy.callback,    &copy.redrive };
     size_t bytes = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         bytes += texts[i]->len + 1;
@@ -698,8 +758,8 @@ enum status memory_job_copy(const struct memory_job *job, bool with_payload, str
 
 void memory_clear(struct memory_store *store)
 {
-    for (size_t i = 0; i < store->events_count; i++)
-        free(store->events[store->events_start + i]);
+    for (size_t i = 0; i < store->events.count; i++)
+        free(store->events.items[store->events.start + i]);
     size_t cursor = 0;
     for (struct names_link *link; (link = names_pop(&store->names, &cursor));) {
         struct memory_name *name = CONTAINER_OF(link, struct memory_name, link);
@@ -715,8 +775,8 @@ void memory_clear(struct memory_store *store)
         text_free(saved->value);
         free(saved);
     }
-    for (size_t i = 0; i < store->lane_count; i++)
-        free(store->lane_list[i]);
+    for (size_t i = 0; i < store->lane_list.count; i++)
+        free(store->lane_list.items[i]);
     totals_release(&store->totals);
     map_release(&store->tenants);
     free(store->own_tenant);
@@ -724,7 +784,7 @@ void memory_clear(struct memory_store *store)
     names_release(&store->lanes);
     names_release(&store->saved);
     memory_sessions_free(store);
-    free(store->lane_list);
-    free(store->events);
-    free(store->undos);
+    free(store->lane_list.items);
+    free(store->events.items);
+    free(store->undos.items);
 }

@@ -16,21 +16,9 @@
 
 #include <pthread.h>
 
-/* Who owns a destination, or the steward's office. */
-struct memory_shard {
-    struct names_link link; /* destination, nothing */
-    int64_t session;        /* 0: nobody */
-    int64_t epoch;          /* 0: it never had an owner */
-    char text[];
-};
-
-struct memory_session {
-    char *node, *url;
-    int64_t beat;
-    int64_t leases; /* that it has left */
-    bool ended;
-    instant fenced_at;
-};
+struct memory_node;
+struct memory_session;
+struct memory_shard;
 
 struct memory_lane {
     struct totals_lane shown;
@@ -38,6 +26,7 @@ struct memory_lane {
     struct memory_shard *shard;
     int64_t id;
     struct tree ready; /* by (rank, seq) */
+    struct tree chained; /* jobs of keys that have not ended, by (chain, seq) */
     struct lane_counts counts;
     int64_t stored; /* jobs, whatever their state: with the last one it goes, when that is committed */
     bool gone;      /* nobody sees it; it has its number as long as events tell of it */
@@ -63,6 +52,7 @@ struct memory_job {
     struct tree_node by_seq;   /* in memory_store.jobs */
     struct tree_node by_place; /* in its lane's ready, or in memory_store.leases */
     struct tree_node by_time;  /* in memory_store.timers, when timed */
+    struct tree_node by_chain; /* in its lane's chained */
     struct memory_lane *lane;
     struct memory_name *name;
     struct job job;
@@ -79,6 +69,7 @@ struct memory_event {
     struct slice destination, tenant;
     enum event_type type;
     enum job_state state;
+    bool erased; /* `data` is its digest */
     uint32_t data_len;
     unsigned char hash[EVENT_HASH_BYTES];
     char data[];
@@ -98,6 +89,7 @@ enum undo_kind {
     UNDO_LANE_NEW,
     UNDO_SAVED_NEW,
     UNDO_SHARD,
+    UNDO_EVENT_ERASED,
 };
 
 struct undo {
@@ -108,19 +100,11 @@ struct undo {
             struct job *before;           /* UNDO_JOB_CHANGED; its texts have undos of their own */
             struct lane_counts counts;    /* of its lane */
         };
-        struct {
-            struct slice *text;
-            struct slice text_before;
-        };
-        struct {
-            struct memory_lane *lane;
-            bool lane_is_new;
-        };
+        struct { struct slice *text, text_before; };
+        struct { struct memory_lane *lane; bool lane_is_new; };
         struct memory_saved *saved;
-        struct {
-            struct memory_shard *shard;
-            int64_t session_before, epoch_before;
-        };
+        struct { struct memory_shard *shard; int64_t session_before, epoch_before; };
+        struct { int64_t event; struct memory_event *event_before; };
     };
 };
 
@@ -132,20 +116,12 @@ struct memory_numbers {
     size_t trimmed;                       /* events at the front that the commit frees */
 };
 
-/* Each node has a handle. */
-struct memory_node {
-    struct store store; /* first */
-    struct memory_store *memory;
-    char *name, *url; /* the name is empty: it has the store for itself */
-};
-
 /* What the handles share. */
 struct memory_store {
     pthread_mutex_t mutex;
     size_t nodes; /* handles */
     const struct memory_node *acting; /* whose batch it is */
-    struct memory_session *sessions;  /* by number - 1 */
-    size_t session_count;
+    struct { struct memory_session *items; size_t count; } sessions; /* by number - 1 */
     struct names shards;
     struct memory_shard *steward;
     struct store_settings settings; /* without names */
@@ -155,31 +131,15 @@ struct memory_store {
     struct memory_numbers numbers, numbers_before;
     struct names names, lanes, saved;
     struct totals totals;
-    struct memory_lane **lane_list; /* by id - 1; NULL: it is gone */
-    size_t lane_capacity, lane_count;
-    struct memory_lane *gone, **gone_end; /* in the order in which they went; some are back */
+    struct { struct memory_lane **items; size_t capacity, count; } lane_list; /* by id - 1; NULL: it is gone */
+    struct { struct memory_lane *first, **end; } gone; /* in the order in which they went; some are back */
     struct tree jobs, leases, timers;
-    struct memory_event **events; /* from events_start on */
-    size_t events_start, events_count, events_capacity;
-    struct undo *undos;
-    size_t undo_count, undo_capacity;
+    struct { struct memory_event **items; size_t start, count, capacity; } events; /* from `start` on */
+    struct { struct undo *items; size_t count, capacity; } undos;
     uint64_t mark;
 };
 
 #define CONTAINER_OF(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
-
-/* That a destination has, or will have; STATUS_NO_MEMORY. */
-enum status memory_shard_get(struct memory_store *store, struct slice destination,
-                             struct memory_shard **ret_shard) MUST_CHECK;
-/* Whether it is the acting session's; with `rest` also what is nobody's, if that is the steward. */
-bool memory_owns(const struct memory_store *store, const struct memory_shard *shard, bool rest);
-/* STATUS_CONFLICT, STATUS_NO_MEMORY. */
-enum status memory_take(struct memory_store *store, struct op_own *own) MUST_CHECK;
-enum status memory_give(struct memory_store *store, struct op_own *own) MUST_CHECK;
-/* NULL: it has none, since a pull worker has it. */
-struct memory_session *memory_session_of(const struct memory_store *store, const struct job *leased);
-bool memory_sessions_left(const struct memory_store *store);
-void memory_sessions_free(struct memory_store *store);
 
 /* A batch: begin, changes, then one of the other two. */
 void memory_begin(struct memory_store *store);
@@ -203,6 +163,8 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
 /* A job in its place, with no event yet. */
 enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, instant now, struct slice id,
                            int64_t seq, struct memory_lane *lane, struct memory_job **ret_job) MUST_CHECK;
+/* The first of a chain from behind `seq` on; NULL: there is none. */
+struct memory_job *memory_chain_next(const struct memory_lane *lane, int64_t chain, int64_t seq);
 /* Makes of it what change.h has made of a copy, texts and place and all; but for payload and content. */
 enum status memory_job_become(struct memory_store *store, struct memory_job *job, const struct job *after) MUST_CHECK;
 /* Changes one of the texts that a job or a note owns. */
@@ -213,6 +175,9 @@ enum status memory_saved_get(struct memory_store *store, struct slice space, str
 /* `job` NULL: an event of no job, of `destination` or of nothing. */
 enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
                              struct slice destination, struct slice data) MUST_CHECK;
+
+/* Leaves the digest of its data; *ret_erased: there was some. */
+enum status memory_event_erase(struct memory_store *store, int64_t number, bool *ret_erased) MUST_CHECK;
 
 /* Fills in what its data is salted with. */
 void memory_event_salt(struct event *event);
@@ -230,49 +195,5 @@ enum status memory_job_copy(const struct memory_job *job, bool with_payload, str
                             struct job *ret_job) MUST_CHECK;
 
 extern const struct store_ops memory_store_ops;
-
-/* The nodes' part of the table, in nodes.c. */
-enum status memory_session_begin(struct store *base, instant now, struct error *err);
-enum status memory_session_end(struct store *base, instant now, struct error *err);
-enum status memory_beat(struct store *base, struct error *err);
-enum status memory_fence(struct store *base, int64_t session, int64_t beat, instant now, struct error *err);
-enum status memory_reader_sessions(struct store_reader *base, struct arena *memory, struct session **ret_sessions,
-                                   size_t *ret_count, struct error *err);
-enum status memory_reader_shards(struct store_reader *base, struct arena *memory, struct shard **ret_shards,
-                                 size_t *ret_count, struct error *err);
-
-struct memory_reader {
-    struct store_reader reader; /* first */
-    struct memory_store *store;
-};
-
-/* The readers' part, in read.c; the lock is held from the one to the other, which ends every read, good or bad. */
-struct memory_store *memory_reader_lock(struct store_reader *base);
-enum status memory_reader_unlock(struct memory_store *store, enum status status, struct error *err);
-enum status memory_reader(struct store *base, struct store_reader **ret_reader, struct error *err);
-void memory_reader_close(struct store_reader *base);
-enum status memory_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,
-                              struct arena *memory, struct job *ret_job, struct error *err);
-enum status memory_reader_job_seq(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
-                                  struct job *ret_job, struct error *err);
-enum status memory_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max, bool with_payload,
-                               struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
-                               struct error *err);
-enum status memory_reader_events(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
-                                 struct event **ret_events, size_t *ret_count, struct error *err);
-enum status memory_reader_history(struct store_reader *base, struct slice tenant, struct slice id, size_t max,
-                                  struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
-enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
-                                struct lane **ret_lanes, size_t *ret_count, struct error *err);
-enum status memory_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
-                               struct arena *memory, struct lane *ret_lane, struct error *err);
-enum status memory_reader_totals(struct store_reader *base, size_t largest_max, struct arena *memory,
-                                 struct destination_total **ret_totals, size_t *ret_count, struct error *err);
-enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
-                                size_t *ret_count, struct error *err);
-enum status memory_reader_saved(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
-                               struct slice *ret_value, struct error *err);
-enum status memory_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
-                                    struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
 
 #endif

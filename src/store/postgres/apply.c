@@ -13,24 +13,42 @@ static void begin_in_memory(struct postgres_store *store)
 {
     assert(!store->in_doubt && store->lanes.touched_count == 0);
     store->saved = store->progress;
+    store->batch.waiting_before = store->lanes.waiting;
+    buffer_clear(&store->acked);
     for (int i = 0; i < POSTGRES_STATEMENTS; i++)
         store->params[i].types = NULL; /* what a batch that failed has left */
 }
 
 static void commit_in_memory(struct postgres_store *store)
 {
+    bell_gather(store);
     lane_table_commit(&store->lanes);
+    shards_commit(store);
 }
 
 static void rollback_in_memory(struct postgres_store *store)
 {
     lane_table_rollback(&store->lanes);
+    shards_rollback(store);
     store->progress = store->saved;
+}
+
+/* What waits to be said of the other chains goes with whatever is written next. */
+static enum status heads_tell(struct postgres_batch *batch)
+{
+    struct buffer *heads = &batch->store->heads.note;
+    if (!batch->wrote || heads->len == 0 || buffer_status(heads) != STATUS_OK)
+        return STATUS_OK;
+    struct event event = { .type = EVENT_TYPE_NOTE, .destination = SLICE(""), .tenant = SLICE(""), .job = SLICE(""),
+                           .data = buffer_slice(heads) };
+    enum status status = event_append(batch, &event, 0);
+    buffer_clear(heads);
+    return status;
 }
 
 static enum status rounds_run(struct postgres_batch *batch, struct store_op *ops, size_t count)
 {
-    enum status status = STATUS_OK;
+    enum status status = lanes_ask(batch, ops, count);
     for (size_t begin = 0, end; begin < count && status == STATUS_OK; begin = end) {
         end = round_plan(batch, ops, begin, count);
         status = round_init(batch, begin, end);
@@ -38,6 +56,8 @@ static enum status rounds_run(struct postgres_batch *batch, struct store_op *ops
             status = round_ask(batch, ops);
         for (size_t i = begin; i < end && status == STATUS_OK; i++)
             status = op_apply(batch, &ops[i], i - begin);
+        if (status == STATUS_OK && end == count)
+            status = heads_tell(batch);
         if (status == STATUS_OK)
             status = round_write(batch);
         round_release(batch);
@@ -85,6 +105,8 @@ static enum status batch_run(struct postgres_batch *batch, struct store_op *ops,
     return status;
 }
 
+enum { TRIES_MAX = 10 };
+
 enum status postgres_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
                            struct error *err)
 {
@@ -101,6 +123,12 @@ enum status postgres_apply(struct store *base, instant now, struct store_op *ops
     if (count == 0)
         return STATUS_OK;
     enum status status = batch_run(&batch, ops, count);
+    for (int tries = 1; status == STATUS_BUSY && store->link.clashed && store->link.conn && tries < TRIES_MAX; tries++) {
+        batch = (struct postgres_batch){ .store = store, .now = now, .memory = memory, .err = batch.err };
+        status = batch_run(&batch, ops, count); /* another node was quicker; what it has done is seen now */
+    }
+    if (status == STATUS_FENCED && !store->shared)
+        status = error_set(batch.err, STATUS_IO, "another program writes to this store");
     if (status == STATUS_IO || status == STATUS_CORRUPT)
         fail(store, batch.err);
     for (size_t i = 0; i < count && status != STATUS_OK && status != STATUS_AWAY; i++)
@@ -127,14 +155,16 @@ enum status postgres_outcome(struct store *base, bool *ret_applied, struct error
             fail(store, err);
         return status;
     }
-    int64_t sealed = store->progress.batch; /* as postgres_connect has read it */
+    int64_t sealed = store->progress.batch, newest = store->progress.event_last; /* as postgres_connect has read it */
     store->progress = progress;
     bool applied = sealed == doubted && progress.batch == doubted;
     if (!applied && sealed != store->saved.batch) {
         status = error_set(err, STATUS_IO,
-                           "the store is at batch %lld, and this daemon left it at %lld: it was restored,"
-                           " or another program has written to it",
-                           (long long)sealed, (long long)store->saved.batch);
+                           "the store is at batch %lld and event %s, and this daemon left it at batch %lld and event %s: it was"
+                           " restored, a standby took over that had not heard of everything, or another program has written"
+                           " to it; what was between is missing",
+                           (long long)sealed, event_id(newest).text, (long long)store->saved.batch,
+                           event_id(store->saved.event_last).text);
         fail(store, err);
         return status;
     }

@@ -10,19 +10,28 @@ struct plan {
     bool jobs;   /* some may change */
     bool moved;  /* in or out of the ready ones, of any lane */
     bool events; /* some are written */
+    bool owned;  /* who has a destination may change: nothing else is in that round */
 };
 
 static bool is_by_name(enum op_kind kind)
 {
-    return kind == OP_CANCEL || kind == OP_PRIORITIZE || kind == OP_REDRIVE || kind == OP_PURGE;
+    return kind == OP_CANCEL || kind == OP_PRIORITIZE || kind == OP_REDRIVE || kind == OP_PURGE || kind == OP_UNDO ||
+           kind == OP_ERASE;
+}
+
+static bool is_own(enum op_kind kind)
+{
+    return kind == OP_TAKE || kind == OP_GIVE;
 }
 
 /* Whether what the operation looks for is still where the server has it. */
 static bool can_join(const struct postgres_store *store, const struct plan *plan, const struct store_op *op)
 {
+    if (plan->owned || (is_own(op->kind) && (plan->jobs || plan->events)))
+        return false;
     if (op->kind == OP_CLAIM) {
         const struct store_lane *lane = lane_table_by_id(&store->lanes, op->claim.lane);
-        return !plan->moved && (!lane || lane->mark != store->round_mark);
+        return !plan->moved && (!lane || lane->mark != store->batch.round_mark);
     }
     if (op->kind == OP_PROMOTE || op->kind == OP_ORPHANS)
         return !plan->jobs;
@@ -32,17 +41,21 @@ static bool can_join(const struct postgres_store *store, const struct plan *plan
 static void join(struct postgres_store *store, struct plan *plan, const struct store_op *op, instant now)
 {
     struct store_lane *lane = NULL;
-    plan->jobs = plan->jobs || op->kind <= OP_ORPHANS;
+    plan->jobs = plan->jobs || op->kind <= OP_ORPHANS || is_by_name(op->kind);
     plan->events = plan->events || op->kind != OP_SAVE;
+    plan->owned = is_own(op->kind);
     plan->moved = plan->moved || is_by_name(op->kind) || op->kind == OP_PROMOTE;
     if (op->kind == OP_CLAIM)
         lane = lane_table_by_id(&store->lanes, op->claim.lane);
     else if (op->kind == OP_INSERT)
         lane = lane_table_find(&store->lanes, op->insert.destination, op->insert.tenant);
+    else if (op->kind == OP_SETTLE && store->has_chains && op->settle.event != EVENT_RETRY &&
+             op->settle.event != EVENT_RELEASE)
+        plan->moved = true; /* another of its key may take its place */
     else if (op->kind == OP_SETTLE && (op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE))
         plan->moved = plan->moved || op->settle.run_at <= now;
     if (lane)
-        lane->mark = store->round_mark;
+        lane->mark = store->batch.round_mark;
 }
 
 size_t round_plan(struct postgres_batch *batch, const struct store_op *ops, size_t begin, size_t count)
@@ -50,7 +63,7 @@ size_t round_plan(struct postgres_batch *batch, const struct store_op *ops, size
     assert(begin < count);
     struct plan plan = { 0 };
     size_t end = begin;
-    batch->store->round_mark++;
+    batch->store->batch.round_mark++;
     while (end < count && can_join(batch->store, &plan, &ops[end]))
         join(batch->store, &plan, &ops[end++], batch->now);
     assert(end > begin);
@@ -76,6 +89,17 @@ static struct postgres_params *ask(struct asks *asks, enum postgres_statement st
     return params;
 }
 
+/* Where others change jobs too, nobody else does it between what is read of one and what is written. */
+static void ask_lock(struct asks *asks, struct slice tenant, struct slice id)
+{
+    unsigned char key[KEY_BYTES];
+    int64_t seq = made_id_seq(id);
+    name_key(tenant, id, key);
+    params_bytes(ask(asks, ASK_LOCK_KEY), 0, (struct slice){ (const char *)key, KEY_BYTES });
+    if (seq > 0)
+        params_int(ask(asks, ASK_LOCK_SEQ), 0, seq);
+}
+
 static void ask_name(struct asks *asks, struct slice tenant, struct slice id)
 {
     unsigned char key[KEY_BYTES];
@@ -86,14 +110,38 @@ static void ask_name(struct asks *asks, struct slice tenant, struct slice id)
         params_int(ask(asks, ASK_BY_SEQ), 0, seq);
 }
 
-/* A lane that is not in memory has no jobs; but it may have had some. */
+/* What others did to a lane is looked at anew where it decides whether its tenant may add to it. */
+static bool is_near_limit(const struct postgres_store *store, const struct store_lane *lane)
+{
+    int64_t share = pending_share(&store->settings, store->lanes.tenant_count);
+    return share > 0 && store->lanes.waiting >= share && !lane->touched &&
+           lane_table_tenant_waiting(&store->lanes, lane->lane.tenant) >= share;
+}
+
+/* A lane that is not in memory has no jobs, where nobody else writes; but it may have had some. */
 static void ask_lane(struct asks *asks, const struct op_insert *insert)
 {
-    if (lane_table_find(&asks->batch->store->lanes, insert->destination, insert->tenant))
+    struct postgres_store *store = asks->batch->store;
+    const struct store_lane *lane = lane_table_find(&store->lanes, insert->destination, insert->tenant);
+    if (lane && !(store->shared && is_near_limit(store, lane)))
         return;
     struct postgres_params *params = ask(asks, ASK_LANES);
     params_bytes(params, 0, insert->destination);
     params_bytes(params, 1, insert->tenant);
+    if (!shard_find(store, insert->destination))
+        params_bytes(ask(asks, ASK_SHARDS), 0, insert->destination);
+}
+
+static void ask_chain(struct asks *asks, const struct op_insert *insert)
+{
+    if (insert->key.len == 0)
+        return;
+    struct postgres_params *params = ask(asks, ASK_CHAINED);
+    params_bytes(params, 0, insert->destination);
+    params_bytes(params, 1, insert->tenant);
+    params_int(params, 2, job_chain(insert->key));
+    if (asks->batch->store->shared)
+        params_int(ask(asks, ASK_CHAIN_LOCK), 0, job_chain(insert->key));
 }
 
 static void ask_claim(struct asks *asks, const struct op_claim *claim, size_t place)
@@ -106,28 +154,43 @@ static void ask_claim(struct asks *asks, const struct op_claim *claim, size_t pl
     struct postgres_params *params = ask(asks, by_failure ? ASK_CLAIM_FAILED_LAST : ASK_CLAIM);
     params_int(params, 0, claim->lane);
     params_int(params, 1, (int64_t)max);
-    params_int(params, 2, by_failure ? claim->failed_last : lane->low_rank);
-    params_int(params, 3, !by_failure ? lane->low_seq : max > CLAIM_LOOKS_MAX ? (int64_t)max : CLAIM_LOOKS_MAX);
+    bool known = !asks->batch->store->shared || lane->low_mark == asks->batch->round.low_mark;
+    int64_t looks = max > CLAIM_LOOKS_MAX ? (int64_t)max : CLAIM_LOOKS_MAX;
+    params_int(params, 2, by_failure ? claim->failed_last : known ? lane->low_rank : INT64_MIN);
+    params_int(params, 3, by_failure ? looks : known ? lane->low_seq : INT64_MIN);
     asks->claims[by_failure][asks->claim_count[by_failure]++] = place;
+}
+
+/* Whose destinations an operation is about: one's own, and as the steward nobody's. */
+static void ask_owners(const struct asks *asks, struct postgres_params *params)
+{
+    const struct postgres_store *store = asks->batch->store;
+    if (store->shared)
+        params_int(params, 0, store->base.session);
+    if (store_is_steward(store))
+        params_int(params, 0, 0);
 }
 
 static void ask_promote(struct asks *asks, const struct op_promote *promote)
 {
     struct postgres_params *due = ask(asks, ASK_DUE), *next = ask(asks, ASK_NEXT);
     int64_t max = promote->max < INT32_MAX ? (int64_t)promote->max + 1 : INT32_MAX;
-    params_int(due, 0, asks->batch->now);
-    params_int(due, 1, max);
-    params_int(next, 0, asks->batch->now);
+    ask_owners(asks, due);
+    params_int(due, 1, asks->batch->now);
+    params_int(due, 2, max);
+    ask_owners(asks, next);
+    params_int(next, 1, asks->batch->now);
 }
 
 static void ask_orphans(struct asks *asks, const struct op_orphans *orphans)
 {
     struct postgres_params *params = ask(asks, ASK_ORPHANS);
-    params_int(params, 0, orphans->after_until);
-    params_int(params, 1, orphans->after_until == INSTANT_NONE ? INT64_MIN : orphans->after_seq);
-    params_int(params, 2, orphans->until == INSTANT_MAX ? INT64_MAX : orphans->until);
-    params_int(params, 3, orphans->of_ended ? asks->batch->store->base.session : 0);
-    params_int(params, 4, orphans->max < INT32_MAX ? (int64_t)orphans->max : INT32_MAX);
+    ask_owners(asks, params);
+    params_int(params, 1, orphans->after_until);
+    params_int(params, 2, orphans->after_until == INSTANT_NONE ? INT64_MIN : orphans->after_seq);
+    params_int(params, 3, orphans->until == INSTANT_MAX ? INT64_MAX : orphans->until);
+    params_int(params, 4, orphans->of_ended ? asks->batch->store->base.session : 0);
+    params_int(params, 5, orphans->max < INT32_MAX ? (int64_t)orphans->max : INT32_MAX);
 }
 
 static void ask_op(struct asks *asks, const struct store_op *op, size_t place)
@@ -136,6 +199,7 @@ static void ask_op(struct asks *asks, const struct store_op *op, size_t place)
     switch (op->kind) {
     case OP_INSERT:
         ask_lane(asks, &op->insert);
+        ask_chain(asks, &op->insert);
         if (op->insert.id.len > 0)
             ask_name(asks, op->insert.tenant, op->insert.id);
         break;
@@ -154,13 +218,23 @@ static void ask_op(struct asks *asks, const struct store_op *op, size_t place)
         break;
     case OP_TRIM:
         params = ask(asks, ASK_OLDEST_EVENTS);
-        params_int(params, 0, CHAIN_ID);
-        params_int(params, 1, asks->batch->store->progress.trimmed_last);
-        params_int(params, 2, op->trim.max < INT32_MAX ? (int64_t)op->trim.max : INT32_MAX);
+        params_int(params, 0, op->trim.before);
+        params_int(params, 1, op->trim.max < INT32_MAX ? (int64_t)op->trim.max : INT32_MAX);
+        break;
+    case OP_TAKE:
+    case OP_GIVE:
+        if (!asks->batch->store->shared)
+            break;
+        params = ask(asks, op->kind == OP_TAKE ? ASK_TAKE : ASK_GIVE);
+        params_bytes(params, 0, op->own.destination);
+        params_int(params, 1, asks->batch->store->base.session);
         break;
     default:
-        if (is_by_name(op->kind))
-            ask_name(asks, op->job.tenant, op->job.id);
+        if (!is_by_name(op->kind))
+            break;
+        if (asks->batch->store->shared)
+            ask_lock(asks, op->job.tenant, op->job.id);
+        ask_name(asks, op->job.tenant, op->job.id);
     }
 }
 
@@ -190,18 +264,37 @@ static enum status load_leased(struct postgres_batch *batch, const PGresult *ans
 
 static enum status load_lanes(struct postgres_batch *batch, const PGresult *answer)
 {
+    struct lane_table *lanes = &batch->store->lanes;
+    bool shared = batch->store->shared;
     for (int row = 0; row < PQntuples(answer); row++) {
-        struct store_lane *lane;
         const struct lane found = {
             .id = value_int(answer, row, 0),
             .destination = value_bytes(answer, row, 1),
             .tenant = value_bytes(answer, row, 2),
-            .counts = { .completed = value_int(answer, row, 6), .cancelled = value_int(answer, row, 8) },
+            .counts = { .pending = shared ? value_int(answer, row, 3) : 0,
+                        .waiting = shared ? value_int(answer, row, 5) : 0,
+                        .completed = value_int(answer, row, 6),
+                        .cancelled = value_int(answer, row, 8) },
         };
-        if (!lane_table_by_id(&batch->store->lanes, found.id) &&
-            lane_table_add(&batch->store->lanes, &found, &lane) != STATUS_OK)
+        struct store_lane *lane = lane_table_by_id(lanes, found.id);
+        if (!lane && lane_table_add(lanes, &found, &lane) != STATUS_OK)
             return batch_no_memory(batch);
+        if (!shard_learn(batch->store, found.destination, value_int(answer, row, LANE_SHARD)))
+            return batch_no_memory(batch);
+        lane->shard = value_int(answer, row, LANE_SHARD);
+        lane->listed = lane->listed || (shared && value_int(answer, row, LANE_LIVE) != 0);
+        if (shared && !lane->touched)
+            lane->lane.counts = lane->shown.committed = found.counts;
     }
+    return STATUS_OK;
+}
+
+static enum status load_shards(struct postgres_batch *batch, const PGresult *answer)
+{
+    for (int row = 0; row < PQntuples(answer); row++)
+        if (!shard_learn(batch->store, value_bytes(answer, row, 1), value_int(answer, row, 0)))
+            return batch_no_memory(batch);
+    batch->wrote = batch->wrote || PQntuples(answer) > 0; /* it may have made one known */
     return STATUS_OK;
 }
 
@@ -258,19 +351,30 @@ static enum status load(struct asks *asks, enum postgres_statement statement, PG
     struct postgres_round *round = &asks->batch->round;
     switch (statement) {
     case ASK_BY_LEASE:
+    case ASK_CHAINED:
         return load_leased(asks->batch, answer);
     case ASK_BY_KEY:
     case ASK_BY_SEQ:
         return load_named(asks->batch, answer);
     case ASK_LANES:
         return load_lanes(asks->batch, answer);
+    case ASK_SHARDS:
+        return load_shards(asks->batch, answer);
+    case ASK_CHAIN_LOCK:
+    case ASK_LOCK_KEY:
+    case ASK_LOCK_SEQ:
+        return STATUS_OK;
+    case ASK_TAKE:
+    case ASK_GIVE:
+        round->owned = answer;
+        return STATUS_OK;
     case ASK_CLAIM:
     case ASK_CLAIM_FAILED_LAST:
         return load_claims(asks, statement == ASK_CLAIM_FAILED_LAST, answer);
     case ASK_DUE:
         return load_due(asks->batch, answer);
     case ASK_NEXT:
-        round->next_at = PQntuples(answer) > 0 ? value_int(answer, 0, 0) : INSTANT_NONE;
+        round->next_at = value_instant(answer, 0, 0);
         return STATUS_OK;
     case ASK_ORPHANS:
         round->orphans = answer;
@@ -308,6 +412,59 @@ static enum status answer_keep(struct postgres_batch *batch, PGresult *answer)
     return STATUS_OK;
 }
 
+static enum status trip(struct postgres_batch *batch, enum postgres_statement statement, PGresult **ret_answer)
+{
+    size_t before = batch->store->link.awaited + !batch->begun;
+    enum status status = batch_send(batch, statement);
+    if (status == STATUS_OK)
+        status = link_flush(&batch->store->link, false, batch->err);
+    if (status == STATUS_OK)
+        status = answers_skip(batch, before);
+    return status == STATUS_OK ? link_answer(&batch->store->link, ret_answer, batch->err) : status;
+}
+
+static bool has_jobs(enum postgres_statement statement)
+{
+    return statement == ASK_BY_LEASE || statement == ASK_BY_KEY || statement == ASK_BY_SEQ || statement == ASK_CLAIM ||
+           statement == ASK_CLAIM_FAILED_LAST || statement == ASK_DUE || statement == ASK_ORPHANS;
+}
+
+static void lane_miss(struct postgres_batch *batch, int64_t lane)
+{
+    if (!lane_table_by_id(&batch->store->lanes, lane))
+        params_int(batch_params(batch, ASK_LANES_BY_ID), 0, lane);
+}
+
+static void lanes_miss(struct postgres_batch *batch, const PGresult *answer)
+{
+    for (int row = 0; row < PQntuples(answer); row++)
+        if (!PQgetisnull(answer, row, JOB_LANE))
+            lane_miss(batch, value_int(answer, row, JOB_LANE));
+}
+
+static enum status lanes_missing_ask(struct postgres_batch *batch)
+{
+    PGresult *answer;
+    if (params_rows(batch_params(batch, ASK_LANES_BY_ID)) == 0)
+        return STATUS_OK;
+    enum status status = trip(batch, ASK_LANES_BY_ID, &answer);
+    if (status != STATUS_OK)
+        return status;
+    status = load_lanes(batch, answer);
+    PQclear(answer);
+    return status;
+}
+
+enum status lanes_ask(struct postgres_batch *batch, const struct store_op *ops, size_t count)
+{
+    if (!batch->store->shared)
+        return STATUS_OK;
+    for (size_t i = 0; i < count; i++)
+        if (ops[i].kind == OP_CLAIM)
+            lane_miss(batch, ops[i].claim.lane);
+    return lanes_missing_ask(batch);
+}
+
 static enum status asks_send(struct asks *asks)
 {
     struct postgres_batch *batch = asks->batch;
@@ -324,26 +481,41 @@ static enum status asks_send(struct asks *asks)
     return link_flush(&batch->store->link, false, batch->err);
 }
 
+/* Lanes are known by then: where others write, jobs may be of some that are not. */
+static enum status load_all(struct asks *asks, PGresult *const answers[WRITE_BEGIN])
+{
+    struct postgres_batch *batch = asks->batch;
+    enum status status = STATUS_OK;
+    for (enum postgres_statement i = 0; i < WRITE_BEGIN && status == STATUS_OK && batch->store->shared; i++)
+        if (asks->asked[i] && has_jobs(i))
+            lanes_miss(batch, answers[i]);
+    if (batch->store->shared)
+        status = lanes_missing_ask(batch);
+    for (enum postgres_statement i = 0; i < WRITE_BEGIN && status == STATUS_OK; i++)
+        if (asks->asked[i])
+            status = load(asks, i, answers[i]);
+    return status;
+}
+
 static enum status asks_read(struct asks *asks, size_t before)
 {
+    PGresult *answers[WRITE_BEGIN] = { 0 };
     enum status status = answers_skip(asks->batch, before);
     for (enum postgres_statement i = 0; i < WRITE_BEGIN && status == STATUS_OK; i++) {
-        PGresult *answer;
         if (!asks->asked[i])
             continue;
-        status = link_answer(&asks->batch->store->link, &answer, asks->batch->err);
+        status = link_answer(&asks->batch->store->link, &answers[i], asks->batch->err);
         if (status == STATUS_OK)
-            status = answer_keep(asks->batch, answer);
-        if (status == STATUS_OK)
-            status = load(asks, i, answer);
+            status = answer_keep(asks->batch, answers[i]);
     }
-    return status;
+    return status == STATUS_OK ? load_all(asks, answers) : status;
 }
 
 enum status round_ask(struct postgres_batch *batch, const struct store_op *ops)
 {
     struct postgres_round *round = &batch->round;
     struct asks asks = { .batch = batch };
+    round->low_mark = atomic_load(&batch->store->low_mark);
     size_t count = round->end - round->begin, inserts = 0;
     for (int i = 0; i < 2; i++) {
         asks.claims[i] = arena_alloc_array(&round->memory, count, sizeof *asks.claims[i]);
@@ -364,22 +536,17 @@ enum status round_ask(struct postgres_batch *batch, const struct store_op *ops)
         if (status == STATUS_OK)
             status = asks_read(&asks, before);
     }
-    if (status == STATUS_OK && (int64_t)inserts > batch->store->seqs.left)
-        status = numbers_ask(batch, ASK_SEQ_BLOCK, &batch->store->seqs, SEQ_BLOCK);
+    if (status == STATUS_OK && (int64_t)inserts > batch->store->ids.seqs.left)
+        status = numbers_ask(batch, ASK_SEQ_BLOCK, &batch->store->ids.seqs, SEQ_BLOCK);
     return status;
 }
 
 /* ---- trips of their own ---- */
 
-static enum status trip(struct postgres_batch *batch, enum postgres_statement statement, PGresult **ret_answer)
+enum status answer_ask(struct postgres_batch *batch, enum postgres_statement statement, PGresult **ret_answer)
 {
-    size_t before = batch->store->link.awaited + !batch->begun;
-    enum status status = batch_send(batch, statement);
-    if (status == STATUS_OK)
-        status = link_flush(&batch->store->link, false, batch->err);
-    if (status == STATUS_OK)
-        status = answers_skip(batch, before);
-    return status == STATUS_OK ? link_answer(&batch->store->link, ret_answer, batch->err) : status;
+    enum status status = trip(batch, statement, ret_answer);
+    return status == STATUS_OK ? answer_keep(batch, *ret_answer) : status;
 }
 
 enum status numbers_ask(struct postgres_batch *batch, enum postgres_statement which, struct postgres_block *block,
@@ -405,9 +572,7 @@ enum status bodies_ask(struct postgres_batch *batch, struct postgres_entry **ent
             params_int(params, 0, entries[i]->job.seq);
     if (params_rows(params) == 0)
         return STATUS_OK;
-    enum status status = trip(batch, ASK_BODY, &answer);
-    if (status == STATUS_OK)
-        status = answer_keep(batch, answer);
+    enum status status = answer_ask(batch, ASK_BODY, &answer);
     if (status != STATUS_OK)
         return status;
     for (int row = 0; row < PQntuples(answer); row++) {

@@ -134,7 +134,8 @@ static enum status facts_read(struct postgres_link *link, struct store_facts *re
         " coalesce((SELECT number FROM event WHERE chain = 0 ORDER BY number DESC LIMIT 1), 0),"
         " coalesce((SELECT at FROM event WHERE chain = 0 ORDER BY number DESC LIMIT 1), 0),"
         " (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace"
-        " AND c.relkind = 'r'), has_table_privilege('job', 'INSERT, UPDATE, DELETE') FROM lane_count",
+        " AND c.relkind = 'r'), has_table_privilege('job', 'INSERT, UPDATE, DELETE'),"
+        " current_setting('synchronous_standby_names') = '' FROM lane_count",
         &answer, err);
     if (status != STATUS_OK)
         return status;
@@ -149,6 +150,7 @@ static enum status facts_read(struct postgres_link *link, struct store_facts *re
         .newest_at = number(answer, 6),
         .bytes = number(answer, 7),
         .unwritable = PQgetvalue(answer, 0, 8)[0] == 't' ? NULL : "the database's user may not change its tables",
+        .alone = PQgetvalue(answer, 0, 9)[0] == 't',
     };
     PQclear(answer);
     return STATUS_OK;
@@ -170,13 +172,26 @@ enum status postgres_facts(struct store *base, struct store_facts *ret_facts, st
     return status;
 }
 
-/* What a store says of its trail apart from the events. */
-struct frame {
-    struct trail_head anchor, head; /* the newest that was trimmed, number 0: none; and the last, as it is kept */
-    unsigned char mark[EVENT_HASH_BYTES];
+/* What a store says of its trail apart from the events: of each chain that has any. */
+struct frames {
+    struct trail_frame frames[TRAIL_CHAINS_MAX];
+    unsigned char marks[TRAIL_CHAINS_MAX][EVENT_HASH_BYTES];
+    size_t count;
 };
 
-static enum status frame_read(const struct postgres_store *store, struct frame *ret_frame, struct error *err)
+static bool frame_parse(const PGresult *answer, int row, struct frames *frames)
+{
+    struct trail_frame *frame = &frames->frames[frames->count];
+    unsigned char *mark = frames->marks[frames->count++];
+    frame->saved.number = strtoll(PQgetvalue(answer, row, 0), NULL, 10);
+    frame->anchor.number = strtoll(PQgetvalue(answer, row, 3), NULL, 10);
+    bool marked = PQgetvalue(answer, row, 5)[0] == 't';
+    return trail_hash_parse(slice_from(PQgetvalue(answer, row, 1)), frame->saved.hash) &&
+           trail_hash_parse(slice_from(PQgetvalue(answer, row, 4)), frame->anchor.hash) &&
+           (!marked || trail_hash_parse(slice_from(PQgetvalue(answer, row, 2)), mark));
+}
+
+static enum status frames_read(const struct postgres_store *store, struct frames *ret_frames, struct error *err)
 {
     struct postgres_link link = { 0 };
     PGresult *answer;
@@ -185,41 +200,50 @@ static enum status frame_read(const struct postgres_store *store, struct frame *
     if (status == STATUS_OK)
         status = version_check(&link, &version, err);
     if (status == STATUS_OK)
-        status =
-            link_ask(&link,
-                     "SELECT c.number, encode(c.hash, 'hex'), encode(c.mark, 'hex'), coalesce(t.number, 0),"
-                     " coalesce(encode(t.hash, 'hex'), repeat('0', 64)) FROM chain c LEFT JOIN trimmed t ON t.chain = c.id"
-                     " WHERE c.id = 0",
-                     &answer, err);
+        status = link_ask(&link,
+                          "SELECT c.number, encode(c.hash, 'hex'), encode(c.mark, 'hex'), coalesce(t.number, c.id::bigint << 40),"
+                          " coalesce(encode(t.hash, 'hex'), repeat('0', 64)), c.number > c.id::bigint << 40 FROM chain c"
+                          " LEFT JOIN trimmed t ON t.chain = c.id ORDER BY c.id",
+                          &answer, err);
     link_close(&link);
     if (status != STATUS_OK)
         return status;
-    struct frame frame = { 0 };
-    if (PQntuples(answer) == 1) {
-        frame.head.number = number(answer, 0);
-        frame.anchor.number = number(answer, 3);
-    }
-    bool whole = PQntuples(answer) == 1 && trail_hash_parse(slice_from(PQgetvalue(answer, 0, 1)), frame.head.hash) &&
-                 trail_hash_parse(slice_from(PQgetvalue(answer, 0, 4)), frame.anchor.hash) &&
-                 (frame.head.number == 0 || trail_hash_parse(slice_from(PQgetvalue(answer, 0, 2)), frame.mark));
+    int rows = PQntuples(answer);
+    *ret_frames = (struct frames){ 0 };
+    bool whole = rows > 0 && strtoll(PQgetvalue(answer, 0, 0), NULL, 10) >> EVENT_CHAIN_SHIFT == 0;
+    for (int row = 0; row < rows && row < TRAIL_CHAINS_MAX && whole; row++)
+        whole = frame_parse(answer, row, ret_frames);
     PQclear(answer);
-    if (!whole)
-        return error_set(err, STATUS_CORRUPT, "the kept head is gone: nothing tells where the trail ends");
-    *ret_frame = frame;
-    return STATUS_OK;
+    if (rows > TRAIL_CHAINS_MAX)
+        return error_set(err, STATUS_UNSUPPORTED, "the store has %d chains, and %d can be verified together", rows,
+                         TRAIL_CHAINS_MAX);
+    return whole ? STATUS_OK
+                 : error_set(err, STATUS_CORRUPT, "the kept head is gone: nothing tells where the trail ends");
 }
 
-static enum status follow(struct store *base, const struct frame *frame, const struct trail_reading *reading,
+static enum status follow(struct store *base, const struct frames *frames, const struct trail_reading *reading,
                           struct trail_check *ret_check, struct error *err)
 {
     struct store_reader *reader;
     enum status status = postgres_reader_open(base, &reader, err);
     if (status != STATUS_OK)
         return status;
-    status = trail_follow(reader, reading, &frame->anchor, &frame->head, ret_check, err);
+    status = trail_follow_all(reader, reading, frames->frames, frames->count, ret_check, err);
     postgres_reader_close(reader);
-    return status == STATUS_OK && frame->head.number > 0 ? trail_mark_check(reading->key, &frame->head, frame->mark, err)
-                                                         : status;
+    for (size_t i = 0; i < frames->count && status == STATUS_OK; i++) {
+        const struct trail_head *saved = &frames->frames[i].saved;
+        if (saved->number > saved->number >> EVENT_CHAIN_SHIFT << EVENT_CHAIN_SHIFT)
+            status = trail_mark_check(reading->key, saved, frames->marks[i], err);
+    }
+    return status;
+}
+
+static bool anchors_moved(const struct frames *before, const struct frames *now)
+{
+    for (size_t i = 0; i < before->count && i < now->count; i++)
+        if (before->frames[i].anchor.number != now->frames[i].anchor.number)
+            return true;
+    return before->count != now->count;
 }
 
 enum status postgres_verify(struct store *base, const struct trail_reading *reading, struct trail_check *ret_check,
@@ -227,15 +251,15 @@ enum status postgres_verify(struct store *base, const struct trail_reading *read
 {
     assert(base->ops == &postgres_store_ops);
     struct postgres_store *store = (struct postgres_store *)base;
-    struct frame frame, now;
-    enum status status = frame_read(store, &frame, err);
+    struct frames frames, now;
+    enum status status = frames_read(store, &frames, err);
     if (status != STATUS_OK)
         return status;
-    status = follow(base, &frame, reading, ret_check, err);
-    for (int tries = 1; status == STATUS_CORRUPT && !reading->visit && tries < VERIFY_TRIES_MAX; tries++, frame = now) {
-        /* A daemon that trims old events meanwhile takes the chain's beginning away: that is no fault. */
+    status = follow(base, &frames, reading, ret_check, err);
+    for (int tries = 1; status == STATUS_CORRUPT && !reading->visit && tries < VERIFY_TRIES_MAX; tries++, frames = now) {
+        /* A daemon that trims old events meanwhile takes a chain's beginning away: that is no fault. */
         struct error again;
-        if (frame_read(store, &now, &again) != STATUS_OK || now.anchor.number == frame.anchor.number)
+        if (frames_read(store, &now, &again) != STATUS_OK || !anchors_moved(&frames, &now))
             break;
         status = follow(base, &now, reading, ret_check, err);
     }
@@ -247,7 +271,8 @@ enum status postgres_verify(struct store *base, const struct trail_reading *read
     "WITH job_now AS (SELECT j.seq, j.lane, CASE WHEN e.seq IS NOT NULL THEN 2 ELSE coalesce(s.state, 1) END AS state,"     \
     " q.seq IS NOT NULL AS ready, CASE WHEN s.seq IS NULL THEN j.rank ELSE s.rank END AS rank,"                             \
     " CASE WHEN s.seq IS NULL THEN j.run_at ELSE s.run_at END AS run_at,"                                                   \
-    " CASE WHEN s.seq IS NULL THEN j.deadline ELSE s.deadline END AS deadline, s.leaves_at,"                                \
+    " CASE WHEN s.seq IS NULL THEN j.deadline ELSE s.deadline END AS deadline, s.leaves_at, j.chain,"                       \
+    " coalesce(s.link, 0) & 1 = 1 AS behind,"                                                                               \
     " coalesce(e.event, s.event, j.event) AS event FROM job j LEFT JOIN state s ON s.seq = j.seq"                           \
     " LEFT JOIN lease e ON e.seq = j.seq LEFT JOIN queue q ON q.seq = j.seq AND q.lane = j.lane) "
 
@@ -260,9 +285,17 @@ static const struct {
     { "a job is in the queue twice", "SELECT seq FROM queue GROUP BY seq HAVING count(*) > 1" },
     { "a timer is not what its job's state asks for",
       JOB_NOW ", wanted AS (SELECT CASE WHEN state IN (4, 5, 6) THEN leaves_at WHEN state = 2 THEN NULL"
-              " WHEN ready THEN deadline ELSE least(run_at, deadline) END AS at, seq FROM job_now)"
+              " WHEN ready OR behind THEN deadline ELSE least(run_at, deadline) END AS at, seq FROM job_now)"
               " SELECT coalesce(w.seq, t.seq) FROM (SELECT * FROM wanted WHERE at IS NOT NULL) w"
               " FULL JOIN timer t ON t.at = w.at AND t.seq = w.seq WHERE w.seq IS NULL OR t.seq IS NULL" },
+    { "of a key that has jobs not one goes and the others are behind it",
+      JOB_NOW "SELECT min(seq) FROM job_now WHERE chain <> 0 AND state IN (1, 2, 3) GROUP BY lane, chain"
+              " HAVING count(*) FILTER (WHERE NOT behind) <> 1 UNION ALL"
+              " SELECT seq FROM job_now WHERE behind AND (chain = 0 OR state <> 1 OR ready)" },
+    { "a chain has not those of its jobs that have not ended",
+      JOB_NOW "SELECT coalesce(j.seq, c.seq) FROM (SELECT * FROM job_now WHERE chain <> 0 AND state IN (1, 2, 3)) j"
+              " FULL JOIN chained c ON c.seq = j.seq AND c.lane = j.lane AND c.chain = j.chain"
+              " WHERE j.seq IS NULL OR c.seq IS NULL" },
     { "a lease or a state is of no job",
       "SELECT seq FROM (SELECT seq FROM lease UNION ALL SELECT seq FROM state) r WHERE NOT EXISTS"
       " (SELECT 1 FROM job j WHERE j.seq = r.seq)" },
@@ -275,13 +308,13 @@ static const struct {
               " LEFT JOIN (SELECT lane, count(*) FILTER (WHERE state = 1) AS pending, count(*) FILTER (WHERE state = 2) AS"
               " running, count(*) FILTER (WHERE state = 3) AS waiting, count(*) FILTER (WHERE state = 5) AS dead,"
               " count(*) FILTER (WHERE ready) AS ready, count(*) AS stored FROM job_now GROUP BY lane) j ON j.lane = l.id"
-              " WHERE l.live <> (j.stored IS NOT NULL) OR (coalesce(c.stored, 0), coalesce(c.pending, 0),"
+              " WHERE (NOT l.live AND j.stored IS NOT NULL) OR (coalesce(c.stored, 0), coalesce(c.pending, 0),"
               " coalesce(c.running, 0), coalesce(c.waiting, 0), coalesce(c.dead, 0), coalesce(c.ready, 0))"
               " <> (coalesce(j.stored, 0), coalesce(j.pending, 0), coalesce(j.running, 0), coalesce(j.waiting, 0),"
               " coalesce(j.dead, 0), coalesce(j.ready, 0))" },
     { "a job's last event does not tell its state",
-      JOB_NOW "SELECT j.seq FROM job_now j LEFT JOIN event v ON v.chain = 0 AND v.number = j.event"
-              " WHERE j.event > coalesce((SELECT number FROM trimmed WHERE chain = 0), 0)"
+      JOB_NOW "SELECT j.seq FROM job_now j LEFT JOIN event v ON v.chain = (j.event >> 40)::int AND v.number = j.event"
+              " WHERE j.event > coalesce((SELECT number FROM trimmed WHERE chain = (j.event >> 40)::int), 0)"
               " AND (v.number IS NULL OR v.state <> j.state)" },
     { "a dead letter does not say why", "SELECT seq FROM state WHERE state = 5 AND (last_error = '' OR dead_at IS NULL)" },
 };

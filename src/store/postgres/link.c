@@ -46,7 +46,7 @@ static enum status status_of(const char *state)
         const char *prefix;
         enum status status;
     } table[] = {
-        { "IN001", STATUS_IO },      /* the store's own: another writer has sealed a batch */
+        { "IN001", STATUS_FENCED },  /* the store's own: another writer has taken the chain */
         { "53100", STATUS_FULL },    /* disk_full */
         { "53200", STATUS_FULL },    /* out_of_memory, at the server */
         { "53", STATUS_AWAY },       /* too many connections, and other want of resources */
@@ -58,6 +58,7 @@ static enum status status_of(const char *state)
         { "40", STATUS_BUSY },       /* deadlock, serialization failure */
         { "55P03", STATUS_BUSY },    /* lock_not_available */
         { "23505", STATUS_BUSY },    /* unique_violation: somebody else was quicker */
+        { "22012", STATUS_BUSY },    /* division_by_zero: ALL_OF found less than all */
         { "XX001", STATUS_CORRUPT }, /* data_corrupted */
         { "XX002", STATUS_CORRUPT }, /* index_corrupted */
     };
@@ -75,6 +76,7 @@ static enum status refusal(struct postgres_link *link, const PGresult *answer, s
     if (!state)
         return away(link, "the connection broke", err);
     enum status status = status_of(state);
+    link->clashed = strncmp(state, "40", 2) == 0 || strcmp(state, "23505") == 0 || strcmp(state, "22012") == 0;
     message_of(primary, line, sizeof line);
     if (status == STATUS_AWAY)
         link_close(link);

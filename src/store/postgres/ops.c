@@ -30,6 +30,7 @@ static enum status insert_existing(struct postgres_batch *batch, struct store_op
     insert->ret_seq = entry->job.seq;
     insert->ret_lane = entry->job.lane;
     insert->ret_existed = true;
+    insert->ret_behind = false;
     return STATUS_OK;
 }
 
@@ -45,23 +46,46 @@ static enum status id_make(struct postgres_batch *batch, int64_t seq, struct sli
     return STATUS_OK;
 }
 
+/* Its destination was asked for with the round, if it was not known. */
+static enum status lane_new(struct postgres_batch *batch, const struct op_insert *insert, struct store_lane **ret_lane)
+{
+    struct postgres_store *store = batch->store;
+    struct postgres_block *ids = &store->ids.lanes;
+    const struct postgres_shard *shard = shard_find(store, insert->destination);
+    enum status status = STATUS_OK;
+    if (!shard) {
+        store->link.clashed = true;
+        return error_set(batch->err, STATUS_BUSY, "another node makes the same destination known");
+    }
+    if (ids->left == 0)
+        status = numbers_ask(batch, ASK_LANE_BLOCK, ids, LANE_BLOCK);
+    if (status != STATUS_OK)
+        return status;
+    const struct lane lane = { .id = ids->next, .destination = insert->destination, .tenant = insert->tenant };
+    if (lane_table_add(&store->lanes, &lane, ret_lane) != STATUS_OK)
+        return batch_no_memory(batch);
+    ids->next++;
+    ids->left--;
+    (*ret_lane)->shard = shard->id;
+    (*ret_lane)->listed = true; /* by the row that is written here */
+    return STATUS_OK;
+}
+
 static enum status lane_get(struct postgres_batch *batch, const struct op_insert *insert, struct store_lane **ret_lane)
 {
     struct postgres_store *store = batch->store;
-    struct postgres_params *params = batch_params(batch, WRITE_LANES);
+    struct postgres_params *params;
     *ret_lane = lane_table_find(&store->lanes, insert->destination, insert->tenant);
     if (*ret_lane)
         return STATUS_OK;
-    const struct lane lane = { .id = store->progress.lane_last + 1,
-                               .destination = insert->destination,
-                               .tenant = insert->tenant };
-    if (lane_table_add(&store->lanes, &lane, ret_lane) != STATUS_OK)
-        return batch_no_memory(batch);
-    store->progress.lane_last = lane.id;
-    (*ret_lane)->listed = true; /* by the row that is written here */
+    enum status status = lane_new(batch, insert, ret_lane);
+    if (status != STATUS_OK)
+        return status;
+    params = batch_params(batch, WRITE_LANES);
     params_int(params, 0, (*ret_lane)->lane.id);
     params_bytes(params, 1, insert->destination);
     params_bytes(params, 2, insert->tenant);
+    params_int(params, 3, (*ret_lane)->shard);
     return STATUS_OK;
 }
 
@@ -73,6 +97,8 @@ static enum status insert_new(struct postgres_batch *batch, struct store_op *op,
     struct store_lane *lane;
     struct job job;
     enum status status = lane_get(batch, insert, &lane);
+    if (status == STATUS_OK)
+        status = chain_held(batch, lane->lane.id, job_chain(insert->key), &insert->ret_behind);
     if (status != STATUS_OK)
         return status;
     change_insert(insert, batch->now, &job);
@@ -85,11 +111,14 @@ static enum status insert_new(struct postgres_batch *batch, struct store_op *op,
     job.headers = insert->headers;
     job.correlation_id = insert->correlation_id;
     job.metadata = insert->metadata;
+    job.key = insert->key;
+    job.callback = insert->callback;
     job.payload = insert->payload;
     status = entry_new(batch, &job, insert->id.len == 0, &entry);
     if (status != STATUS_OK)
         return status;
     job_digest_make(insert, entry->digest);
+    entry->state_dirty = job.behind;
     status = entry_change(batch, entry, &job, EVENT_TYPE_ACCEPTED, op->data);
     entry->before = entry->job;
     insert->ret_seq = seq;
@@ -103,7 +132,7 @@ static enum status insert_apply(struct postgres_batch *batch, struct store_op *o
 {
     (void)place;
     struct op_insert *insert = &op->insert;
-    struct postgres_block *seqs = &batch->store->seqs;
+    struct postgres_block *seqs = &batch->store->ids.seqs;
     struct slice id = SLICE("");
     enum status status = STATUS_OK;
     if (change_insert_check(insert) != STATUS_OK)
@@ -149,18 +178,19 @@ static enum status claim_one(struct postgres_batch *batch, const struct store_op
                              struct job *ret_job)
 {
     assert(entry->job.ready && entry->body_here);
-    struct postgres_block *tokens = &batch->store->tokens;
+    struct postgres_block *tokens = &batch->store->ids.tokens;
     enum status status = STATUS_OK;
     if (tokens->left == 0)
         status = numbers_ask(batch, ASK_TOKEN_BLOCK, tokens, TOKEN_BLOCK);
     if (status != STATUS_OK)
         return status;
     struct job after = entry->job;
+    int64_t session = batch->store->shared ? batch->store->base.session : 0;
     tokens->left--;
-    if (change_claim(&op->claim, batch->now, tokens->next++, 0, &after) != STATUS_OK)
+    if (change_claim(&op->claim, batch->now, tokens->next++, session, &after) != STATUS_OK)
         return error_set(batch->err, STATUS_CORRUPT, "job %lld is ready and %s", (long long)entry->job.seq,
                          job_state_name(entry->job.state));
-    after.damaged = after.step == STEP_SEND && job_check_differs(&after, entry->digest);
+    after.damaged = after.step == STEP_SEND && job_check_differs(&after, entry->digest + JOB_DIGEST_BYTES);
     status = entry_change(batch, entry, &after, EVENT_TYPE_CLAIMED, op->data);
     if (status != STATUS_OK)
         return status;
@@ -172,6 +202,9 @@ static enum status claim_apply(struct postgres_batch *batch, struct store_op *op
 {
     struct op_claim *claim = &op->claim;
     const struct postgres_candidates *candidates = &batch->round.claims[place];
+    struct store_lane *lane = lane_table_by_id(&batch->store->lanes, claim->lane);
+    if (lane && !store_owns(batch->store, lane->lane.destination))
+        return refuse(op, STATUS_CONFLICT);
     size_t count = claim_choose(claim, candidates);
     claim->ret_jobs = NULL;
     claim->ret_count = 0;
@@ -186,14 +219,14 @@ static enum status claim_apply(struct postgres_batch *batch, struct store_op *op
         status = claim_one(batch, op, candidates->entries[claim->ret_count], &claim->ret_jobs[claim->ret_count]);
     if (status != STATUS_OK || count == 0 || claim->failed_last != 0)
         return status;
-    struct store_lane *lane = lane_table_by_id(&batch->store->lanes, claim->lane);
     const struct job *last = &candidates->entries[count - 1]->job;
     lane->low_rank = last->rank;
     lane->low_seq = last->seq;
+    lane->low_mark = batch->round.low_mark;
     return STATUS_OK;
 }
 
-/* ---- OP_SETTLE, OP_EXTEND, OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
+/* ---- OP_SETTLE, OP_EXTEND, OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_UNDO, OP_PURGE, OP_ERASE ---- */
 
 /* A corrected payload does not change what OP_INSERT compares with, but what a claim does. */
 static void payload_replace(struct postgres_entry *entry, struct job *after, struct slice payload)
@@ -208,22 +241,51 @@ static void payload_replace(struct postgres_entry *entry, struct job *after, str
 static enum status one_apply(struct postgres_batch *batch, struct store_op *op, struct postgres_entry *entry)
 {
     struct change change;
-    struct job after;
+    struct job before, after;
+    enum status status = STATUS_OK;
     if (entry)
-        after = entry->job;
+        before = after = entry->job;
+    if (op->kind == OP_REDRIVE)
+        op->job.ret_behind = false;
+    if (op->kind == OP_REDRIVE && entry && !job_is_chained(&entry->job))
+        status = chain_held(batch, entry->job.lane, entry->job.chain, &op->job.ret_behind);
+    if (status != STATUS_OK)
+        return status;
     op->status = change_apply(op, batch->now, entry ? &after : NULL, &change);
     if (op->status != STATUS_OK)
         return STATUS_OK;
-    if (op->kind == OP_REDRIVE && op->job.payload_given)
-        payload_replace(entry, &after, op->job.payload);
+    if (op->kind == OP_REDRIVE || op->kind == OP_UNDO) {
+        after.redrive = arena_copy(&batch->round.memory, after.redrive); /* these may be the change's own */
+        after.dead_code = arena_copy(&batch->round.memory, after.dead_code);
+        if (!after.redrive.data || !after.dead_code.data)
+            return batch_no_memory(batch);
+        if (op->job.payload_given)
+            payload_replace(entry, &after, op->job.payload);
+    }
     entry->state_dirty = entry->state_dirty || op->kind != OP_EXTEND;
-    return entry_change(batch, entry, change.deleted ? NULL : &after, change.event, op->data);
+    status = entry_change(batch, entry, change.deleted ? NULL : &after, change.event, op->data);
+    return status == STATUS_OK ? chain_follow(batch, &before, &after, &op->ret_released) : status;
+}
+
+/* Who owns the destination counts what pull workers hold. */
+static void ack_note(struct postgres_batch *batch, const struct store_op *op, const struct job *leased)
+{
+    const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, leased->lane);
+    if (op->settle.event == EVENT_DELIVER && leased->lease_owner.len > 0 && lane &&
+        !store_owns(batch->store, lane->lane.destination))
+        buffer_printf(&batch->store->acked, "a %lld %lld\n", (long long)op->settle.seq, (long long)op->settle.token);
 }
 
 static enum status leased_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
     (void)place;
-    return one_apply(batch, op, entry_by_seq(&batch->round, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq));
+    struct postgres_entry *entry =
+        entry_by_seq(&batch->round, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq);
+    const struct job before = entry ? entry->job : (struct job){ 0 };
+    enum status status = one_apply(batch, op, entry);
+    if (status == STATUS_OK && op->status == STATUS_OK && op->kind == OP_SETTLE && batch->store->shared)
+        ack_note(batch, op, &before);
+    return status;
 }
 
 static enum status named_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
@@ -253,7 +315,9 @@ static enum status expired_name(struct postgres_batch *batch, struct op_promote 
 static enum status promote_one(struct postgres_batch *batch, struct store_op *op, struct postgres_entry *entry)
 {
     struct store_lane *lane = lane_table_by_id(&batch->store->lanes, entry->job.lane);
+    const struct job before = entry->job;
     struct job after = entry->job;
+    struct released released = { 0 };
     struct change change;
     change_due(&op->promote, batch->now, &after, &change);
     lane->promoted += change.ready;
@@ -265,8 +329,13 @@ static enum status promote_one(struct postgres_batch *batch, struct store_op *op
     }
     entry->state_dirty = entry->state_dirty || !change.ready;
     enum status status = entry_change(batch, entry, change.deleted ? NULL : &after, change.event, op->data);
+    if (status == STATUS_OK && !change.deleted)
+        status = chain_follow(batch, &before, &after, &released);
     if (status != STATUS_OK)
         return status;
+    lane->promoted += released.ready;
+    if (released.at > batch->now) /* else it is among those that are due */
+        op->promote.ret_next_at = instant_earlier(op->promote.ret_next_at, released.at);
     if (entry->is)
         op->promote.ret_next_at = instant_earlier(op->promote.ret_next_at, job_due(&entry->job));
     bool wanted = op->promote.name_expired && change.event == EVENT_TYPE_EXPIRED;
@@ -319,6 +388,7 @@ static enum status orphans_apply(struct postgres_batch *batch, struct store_op *
         job->tenant = lane->lane.tenant;
         if (job_texts_copy(job, batch->memory) != STATUS_OK)
             return batch_no_memory(batch);
+        job->lease_fenced_at = value_instant(answer, row, JOB_MORE);
     }
     return STATUS_OK;
 }
@@ -367,20 +437,47 @@ static enum status note_apply(struct postgres_batch *batch, struct store_op *op,
     return note(batch, EVENT_TYPE_NOTE, SLICE(""), op->data);
 }
 
-/* The newest event to go; number 0: none. */
-static enum status trim_find(struct postgres_batch *batch, struct op_trim *trim, struct trail_head *ret_newest)
+/* Of each chain the newest event to go. */
+struct trims {
+    struct trail_head newest[TRAIL_CHAINS_MAX];
+    size_t count;
+};
+
+static struct trail_head *trims_of(struct trims *trims, int64_t number)
+{
+    for (size_t i = 0; i < trims->count; i++)
+        if (trims->newest[i].number >> EVENT_CHAIN_SHIFT == number >> EVENT_CHAIN_SHIFT)
+            return &trims->newest[i];
+    return trims->count < TRAIL_CHAINS_MAX ? &trims->newest[trims->count++] : NULL;
+}
+
+static enum status head_decode(struct postgres_batch *batch, const PGresult *answer, int row, int column,
+                               struct trail_head *ret_head)
+{
+    struct slice hash = value_bytes(answer, row, column + 1);
+    if (hash.len != EVENT_HASH_BYTES)
+        return error_set(batch->err, STATUS_CORRUPT, "an event has no hash");
+    ret_head->number = value_int(answer, row, column);
+    memcpy(ret_head->hash, hash.data, EVENT_HASH_BYTES);
+    return STATUS_OK;
+}
+
+static enum status trim_find(struct postgres_batch *batch, struct op_trim *trim, struct trims *ret_trims)
 {
     const PGresult *answer = batch->round.oldest_events;
-    ret_newest->number = 0;
-    for (int row = 0; row < PQntuples(answer) && value_int(answer, row, 1) < trim->before; row++) {
-        struct slice hash = value_bytes(answer, row, 2);
-        if (hash.len != EVENT_HASH_BYTES)
-            return error_set(batch->err, STATUS_CORRUPT, "an event has no hash");
-        memcpy(ret_newest->hash, hash.data, EVENT_HASH_BYTES);
-        ret_newest->number = value_int(answer, row, 0);
+    int64_t young = -1; /* the chain that has no more old ones */
+    enum status status = STATUS_OK;
+    ret_trims->count = 0;
+    for (int row = 0; row < PQntuples(answer) && trim->ret_deleted < trim->max && status == STATUS_OK; row++) {
+        int64_t chain = value_int(answer, row, 0), number = value_int(answer, row, 1);
+        young = value_int(answer, row, 3) >= trim->before ? chain : young;
+        struct trail_head *newest = chain != young ? trims_of(ret_trims, number) : NULL;
+        if (!newest)
+            continue;
+        status = head_decode(batch, answer, row, 1, newest);
         trim->ret_deleted++;
     }
-    return STATUS_OK;
+    return status;
 }
 
 static enum status trim_delete(struct postgres_batch *batch, const struct trail_head *newest)
@@ -393,7 +490,7 @@ static enum status trim_delete(struct postgres_batch *batch, const struct trail_
         int column = 0;
         params_begin(params, postgres_text(steps[i])->types);
         if (steps[i] != WRITE_ARCHIVE_DELETE)
-            params_int(params, column++, CHAIN_ID);
+            params_int(params, column++, newest->number >> EVENT_CHAIN_SHIFT);
         params_int(params, column++, newest->number);
         if (steps[i] == WRITE_TRIMMED)
             params_bytes(params, column, (struct slice){ (const char *)newest->hash, EVENT_HASH_BYTES });
@@ -402,32 +499,92 @@ static enum status trim_delete(struct postgres_batch *batch, const struct trail_
     return status;
 }
 
-/* What is left still verifies: the hash of the last one that went is kept, and the chain itself tells what was taken. */
+/* Those of earlier trims behind those of this one. */
+static enum status trims_complete(struct postgres_batch *batch, struct trims *trims)
+{
+    PGresult *answer;
+    params_begin(batch_params(batch, ASK_TRIMMED), postgres_text(ASK_TRIMMED)->types);
+    enum status status = answer_ask(batch, ASK_TRIMMED, &answer);
+    size_t now = trims->count;
+    for (int row = 0; status == STATUS_OK && row < PQntuples(answer); row++) {
+        struct trail_head *newest = trims_of(trims, value_int(answer, row, 0));
+        if (newest && newest >= trims->newest + now)
+            status = head_decode(batch, answer, row, 0, newest);
+    }
+    return status;
+}
+
+/*
+ * What is left still verifies: the hash of the last one that went is kept, and an event tells what was taken, of all chains,
+ * since others that told so may go with it.
+ */
 static enum status trim_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
     (void)place;
-    struct trail_head newest;
-    char data[TRAIL_TRIMMED_BYTES];
+    struct trims trims;
+    struct buffer data;
     op->trim.ret_deleted = 0;
-    enum status status = trim_find(batch, &op->trim, &newest);
+    if (!store_is_steward(batch->store))
+        return refuse(op, STATUS_CONFLICT);
+    enum status status = trim_find(batch, &op->trim, &trims);
     if (status != STATUS_OK)
         return status;
     if (op->trim.ret_deleted < TRIM_LEAST) {
         op->trim.ret_deleted = 0;
         return STATUS_OK;
     }
-    batch->store->progress.trimmed_last = newest.number;
-    trail_trimmed_format(&newest, data);
-    status = trim_delete(batch, &newest);
-    return status == STATUS_OK ? note(batch, EVENT_TYPE_NOTE, SLICE(""), slice_from(data)) : status;
+    size_t count = trims.count;
+    status = trims_complete(batch, &trims);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = trim_delete(batch, &trims.newest[i]);
+    buffer_init(&data, EVENT_DATA_BYTES_MAX);
+    trail_trims_format(trims.newest, trims.count, &data);
+    struct slice text = arena_copy(&batch->round.memory, buffer_slice(&data));
+    buffer_release(&data);
+    if (status == STATUS_OK && !text.data)
+        return batch_no_memory(batch);
+    return status == STATUS_OK ? note(batch, EVENT_TYPE_NOTE, SLICE(""), text) : status;
 }
 
-/* One node has it all. */
+/* The server makes the digests, of events that are there since an earlier batch, whosever chain they are of. */
+static enum status erase_events_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    struct op_erase *erase = &op->erase;
+    struct postgres_params *params = batch_params(batch, ASK_ERASE_EVENTS);
+    PGresult *answer;
+    erase->ret_erased = erase->ret_left = 0;
+    if (erase->count > ERASE_EVENTS_MAX)
+        return refuse(op, STATUS_LIMIT);
+    params_begin(params, postgres_text(ASK_ERASE_EVENTS)->types);
+    for (size_t i = 0; i < erase->count; i++)
+        params_int(params, 0, erase->numbers[i]);
+    enum status status = answer_ask(batch, ASK_ERASE_EVENTS, &answer);
+    if (status != STATUS_OK)
+        return status;
+    for (int row = 0; row < PQntuples(answer); row++)
+        ++*(value_int(answer, row, 0) == EVENT_FORM_PLAIN ? &erase->ret_left : &erase->ret_erased);
+    batch->wrote = true;
+    return STATUS_OK;
+}
+
+/* The server has said already whose it is; a node without a name has it all. */
 static enum status own_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
-    (void)batch;
     (void)place;
+    struct postgres_store *store = batch->store;
     op->own.ret_epoch = 0;
+    if (!store->shared)
+        return STATUS_OK;
+    const PGresult *answer = batch->round.owned;
+    if (PQntuples(answer) == 0)
+        return refuse(op, STATUS_CONFLICT);
+    struct postgres_shard *shard = shard_learn(store, op->own.destination, value_int(answer, 0, 0));
+    if (!shard)
+        return batch_no_memory(batch);
+    op->own.ret_epoch = value_int(answer, 0, 1);
+    shard->owned = op->kind == OP_TAKE;
+    store->shards.touched = batch->wrote = true;
     return STATUS_OK;
 }
 
@@ -450,9 +607,13 @@ enum status op_apply(struct postgres_batch *batch, struct store_op *op, size_t p
         [OP_TRIM] = trim_apply,
         [OP_TAKE] = own_apply,
         [OP_GIVE] = own_apply,
+        [OP_UNDO] = named_apply,
+        [OP_ERASE] = named_apply,
+        [OP_ERASE_EVENTS] = erase_events_apply,
     };
     assert((size_t)op->kind < sizeof table / sizeof table[0]);
     op->status = STATUS_OK;
+    op->ret_released = (struct released){ 0 };
     if (op->data.len > EVENT_DATA_BYTES_MAX)
         return refuse(op, STATUS_LIMIT);
     return table[op->kind](batch, op, place);

@@ -13,7 +13,7 @@
 
 #include <libpq-fe.h>
 
-enum { POSTGRES_PARAMS_MAX = 28 };
+enum { POSTGRES_PARAMS_MAX = 29 };
 
 struct postgres_params {
     const char *types; /* one letter each: i number, b bytes; I and B arrays of them */

@@ -2,6 +2,7 @@
 
 #include "store/postgres/handle.h"
 #include "store/postgres/inspect.h"
+#include "store/postgres/move.h"
 #include "store/postgres/reader.h"
 #include "store/postgres/schema.h"
 
@@ -22,13 +23,19 @@ static void pause_ms(int ms)
     nanosleep(&wait, NULL);
 }
 
-/* One daemon at a time. The connection of one that has just died may need a moment to end. */
-static enum status writer_lock(struct postgres_link *link, bool first, struct error *err)
+/*
+ * One daemon without a name at a time, or any number of those that have one. The connection of one that has just died may
+ * need a moment to end.
+ */
+static enum status writer_lock(struct postgres_store *store, bool first, struct error *err)
 {
+    struct postgres_link *link = &store->link;
+    const char *sql = store->shared
+                          ? "SELECT pg_try_advisory_lock_shared(hashtext('insist writer'), hashtext(current_schema()))"
+                          : "SELECT pg_try_advisory_lock(hashtext('insist writer'), hashtext(current_schema()))";
     for (int i = 0; i < (first ? LOCK_TRIES : 1); i++) {
         PGresult *answer;
-        enum status status = link_ask(
-            link, "SELECT pg_try_advisory_lock(hashtext('insist writer'), hashtext(current_schema()))", &answer, err);
+        enum status status = link_ask(link, sql, &answer, err);
         if (status != STATUS_OK)
             return status;
         bool locked = PQgetvalue(answer, 0, 0)[0] == 't';
@@ -37,7 +44,9 @@ static enum status writer_lock(struct postgres_link *link, bool first, struct er
             return STATUS_OK;
         pause_ms(LOCK_PAUSE_MS);
     }
-    return error_set(err, STATUS_BUSY, "another daemon works with this store");
+    return error_set(err, STATUS_BUSY,
+                     store->shared ? "a daemon without a name (node.name) works with this store: it has it for itself"
+                                   : "another daemon works with this store; several need names (node.name)");
 }
 
 static bool hash_parse(const PGresult *answer, int column, unsigned char ret_hash[EVENT_HASH_BYTES])
@@ -49,15 +58,19 @@ static bool hash_parse(const PGresult *answer, int column, unsigned char ret_has
 static enum status chain_take(struct postgres_store *store, bool first, struct error *err)
 {
     PGresult *answer;
-    enum status status = link_ask(&store->link,
-                                  "UPDATE chain SET term = term + 1 WHERE id = 0"
-                                  " RETURNING term, batch, number, encode(hash, 'hex')",
-                                  &answer, err);
+    char sql[200];
+    snprintf(sql, sizeof sql,
+             "UPDATE chain SET term = term + 1 WHERE id = %" PRId64 " AND session = %" PRId64
+             " RETURNING term, batch, number, encode(hash, 'hex')",
+             store->chain, store->shared ? store->base.session : 0);
+    enum status status = link_ask(&store->link, sql, &answer, err);
     if (status != STATUS_OK)
         return status;
     struct postgres_progress *progress = &store->progress;
     int64_t term = 0;
-    if (PQntuples(answer) != 1 || !hash_parse(answer, 3, progress->event_hash)) {
+    if (PQntuples(answer) == 0 && store->shared) {
+        status = error_set(err, STATUS_FENCED, "session %" PRId64 " has ended", store->base.session);
+    } else if (PQntuples(answer) != 1 || !hash_parse(answer, 3, progress->event_hash)) {
         status = error_set(err, STATUS_CORRUPT, "the store has lost the end of its chain of events");
     } else {
         term = strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
@@ -73,6 +86,15 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
     return status;
 }
 
+/* By this name it is ended when the session is fenced, with whatever it holds. */
+static enum status name_connection(struct postgres_store *store, struct error *err)
+{
+    char sql[80];
+    snprintf(sql, sizeof sql, "SET application_name = 'insist %" PRId64 "'", store->base.session);
+    enum status status = link_run(&store->link, sql, err);
+    return status == STATUS_OK ? link_run(&store->link, "SET idle_in_transaction_session_timeout = '3s'", err) : status;
+}
+
 enum status postgres_connect(struct postgres_store *store, bool first, struct error *err)
 {
     struct postgres_link *link = &store->link;
@@ -81,9 +103,13 @@ enum status postgres_connect(struct postgres_store *store, bool first, struct er
     if (status == STATUS_OK)
         status = server_look(link, store->address, store->settings.sync_always, err);
     if (status == STATUS_OK)
-        status = writer_lock(link, first, err);
+        status = writer_lock(store, first, err);
     if (status == STATUS_OK && first)
-        status = schema_prepare(link, &store->settings, &from, err);
+        status = schema_prepare(link, &store->settings, postgres_schema_version(), &from, err);
+    if (status == STATUS_OK && first)
+        status = session_take(store, store->settings.now, err);
+    if (status == STATUS_OK && store->shared)
+        status = name_connection(store, err);
     if (status == STATUS_OK)
         status = chain_take(store, first, err);
     if (status == STATUS_OK && !store->settings.sync_always)
@@ -130,6 +156,8 @@ static enum status lane_read(struct postgres_store *store, const PGresult *answe
     enum status status = STATUS_NO_MEMORY;
     if (lane.destination.data && lane.tenant.data)
         status = lane_table_load(&store->lanes, &lane, number(answer, row, 10));
+    if (status == STATUS_OK)
+        lane_table_by_id(&store->lanes, lane.id)->shard = number(answer, row, 11);
     if (status != STATUS_OK)
         error_set(err, status, status == STATUS_CORRUPT ? "lane %lld has impossible counters" : "no memory for lane %lld",
                   (long long)lane.id);
@@ -150,6 +178,16 @@ static enum status gone_read(struct postgres_store *store, const PGresult *answe
     return status;
 }
 
+static enum status shard_read(struct postgres_store *store, const PGresult *answer, int row, struct error *err)
+{
+    struct arena memory = { 0 };
+    struct slice destination = bytes_parse(PQgetvalue(answer, row, 1), &memory);
+    bool learnt = destination.data && shard_learn(store, destination, number(answer, row, 0));
+    arena_release(&memory);
+    return learnt ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
+}
+
+/* Lanes are read when they are met, where others write too. */
 static enum status lanes_read(struct postgres_store *store, struct error *err)
 {
     static const struct {
@@ -158,15 +196,18 @@ static enum status lanes_read(struct postgres_store *store, struct error *err)
     } steps[] = {
         { "SELECT l.id, encode(l.destination, 'hex'), encode(l.tenant, 'hex'), sum(c.pending), sum(c.running), "
           "sum(c.waiting),"
-          " sum(c.completed), sum(c.dead), sum(c.cancelled), sum(c.ready), sum(c.stored) FROM lane l"
-          " JOIN lane_count c ON c.lane = l.id WHERE l.live GROUP BY l.id ORDER BY 1",
+          " sum(c.completed), sum(c.dead), sum(c.cancelled), sum(c.ready), sum(c.stored), l.shard FROM lane l"
+          " JOIN lane_count c ON c.lane = l.id WHERE l.live GROUP BY l.id HAVING sum(c.stored) > 0 ORDER BY 1",
           lane_read },
-        { "SELECT encode(l.destination, 'hex'), sum(c.completed), sum(c.cancelled) FROM lane l"
-          " JOIN lane_count c ON c.lane = l.id WHERE NOT l.live GROUP BY 1",
+        { "SELECT encode(destination, 'hex'), sum(completed), sum(cancelled) FROM (SELECT l.destination, c.completed,"
+          " c.cancelled FROM lane l JOIN lane_count c ON c.lane = l.id WHERE NOT l.live OR l.id IN (SELECT lane FROM"
+          " lane_count GROUP BY lane HAVING sum(stored) = 0)"
+          " UNION ALL SELECT destination, completed, cancelled FROM gone) d GROUP BY 1",
           gone_read },
+        { "SELECT id, encode(destination, 'hex') FROM shard", shard_read },
     };
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
+    for (size_t i = store->shared ? 2 : 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
         PGresult *answer;
         status = link_ask(&store->link, steps[i].sql, &answer, err);
         if (status != STATUS_OK)
@@ -182,38 +223,33 @@ static enum status lanes_read(struct postgres_store *store, struct error *err)
 static enum status facts_read(struct postgres_store *store, bool *ret_whole, struct error *err)
 {
     PGresult *answer;
-    enum status status =
-        link_ask(&store->link,
-                 "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
-                 " (SELECT at FROM event WHERE chain = 0 ORDER BY number DESC LIMIT 1),"
-                 " coalesce((SELECT number FROM trimmed WHERE chain = 0), 0),"
-                 " c.number = 0 OR c.number <= coalesce((SELECT number FROM trimmed WHERE chain = 0), 0)"
-                 " OR EXISTS (SELECT 1 FROM event v WHERE v.chain = 0 AND v.number = c.number"
-                 " AND v.hash = c.hash), coalesce((SELECT max(id) FROM lane), 0) FROM chain c WHERE c.id = 0",
-                 &answer, err);
+    char sql[800];
+    snprintf(sql, sizeof sql,
+             "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
+             " (SELECT max(at) FROM (SELECT (SELECT at FROM event v WHERE v.chain = h.id ORDER BY number DESC LIMIT 1) AS at"
+             " FROM chain h) n), c.number = c.id::bigint << %d OR c.number <= coalesce(t.number, 0)"
+             " OR EXISTS (SELECT 1 FROM event v WHERE v.chain = c.id AND v.number = c.number AND v.hash = c.hash),"
+             " EXISTS (SELECT 1 FROM chained)"
+             " FROM chain c LEFT JOIN trimmed t ON t.chain = c.id WHERE c.id = %" PRId64,
+             EVENT_CHAIN_SHIFT, store->chain);
+    enum status status = link_ask(&store->link, sql, &answer, err);
     if (status != STATUS_OK)
         return status;
     store->base.seed = (uint64_t)strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
     store->base.newest_at = PQgetisnull(answer, 0, 1) ? INSTANT_NONE : strtoll(PQgetvalue(answer, 0, 1), NULL, 10);
-    store->progress.trimmed_last = strtoll(PQgetvalue(answer, 0, 2), NULL, 10);
-    *ret_whole = PQgetvalue(answer, 0, 3)[0] == 't';
-    store->progress.lane_last = number(answer, 0, 4);
+    *ret_whole = PQgetvalue(answer, 0, 2)[0] == 't';
+    store->has_chains = PQgetvalue(answer, 0, 3)[0] == 't';
     PQclear(answer);
     return STATUS_OK;
 }
 
-/*
- * A session's number is the first token that it may give to a lease: so a lease's token tells whether it is of an earlier
- * one. Each run takes a block of its own.
- */
-static enum status session_take(struct postgres_store *store, struct error *err)
+enum status postgres_number(struct postgres_link *link, const char *sql, int64_t *ret_number, struct error *err)
 {
     PGresult *answer;
-    enum status status = link_ask(&store->link, "SELECT nextval('token_block')", &answer, err);
+    enum status status = link_ask(link, sql, &answer, err);
     if (status != STATUS_OK)
         return status;
-    store->tokens = (struct postgres_block){ .next = strtoll(PQgetvalue(answer, 0, 0), NULL, 10), .left = TOKEN_BLOCK };
-    store->base.session = store->tokens.next;
+    *ret_number = strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
     PQclear(answer);
     return STATUS_OK;
 }
@@ -242,10 +278,9 @@ static enum status store_start(struct postgres_store *store, struct error *err)
     if (status == STATUS_OK && lane_table_init(&store->lanes, store->base.seed, slice_from(store->own_tenant)) != STATUS_OK)
         status = error_set(err, STATUS_NO_MEMORY, "no memory for the lanes");
     store->is_writer = status == STATUS_OK;
+    store->lanes.shared = store->shared;
     if (status == STATUS_OK)
         status = lanes_read(store, err);
-    if (status == STATUS_OK)
-        status = session_take(store, err);
     if (status == STATUS_OK)
         status = link_prepare(&store->link, STATEMENTS_WRITER_FIRST, STATEMENTS_WRITER_LAST, err);
     return status == STATUS_OK && !whole ? trail_tell_broken(store, err) : status;
@@ -257,10 +292,14 @@ static void postgres_close(struct store *base)
     if (!store)
         return;
     link_close(&store->link);
+    buffer_release(&store->heads.note);
+    buffer_release(&store->acked);
     if (store->is_writer)
         lane_table_release(&store->lanes);
     for (int i = 0; i < POSTGRES_STATEMENTS; i++)
         params_release(&store->params[i]);
+    shards_release(store);
+    postgres_node_release(&store->node);
     free(store->address);
     free(store->place);
     free(store->own_tenant);
@@ -302,7 +341,12 @@ static enum status handle_new(struct slice rest, struct postgres_store **ret_sto
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     }
     snprintf(store->address, size, "%s%.*s", scheme, SLICE_ARG(rest));
+    buffer_init(&store->heads.note, EVENT_DATA_BYTES_MAX);
+    buffer_init(&store->acked, BELL_ACKED_BYTES_MAX);
     store->base = (struct store){ .ops = &postgres_store_ops, .newest_at = INSTANT_NONE };
+    map_init(&store->shards.by_name, 0);
+    pthread_mutex_init(&store->node.bell.mutex, NULL);
+    buffer_init(&store->node.bell.text, SIZE_MAX / 4);
     store->place = place_of(store->address, err);
     if (!store->place) {
         postgres_close(&store->base);
@@ -323,6 +367,21 @@ static enum status look(struct slice rest, struct store **ret_store, struct erro
     return status;
 }
 
+static char *text_of(struct slice text)
+{
+    return strndup(text.len > 0 ? text.data : "", text.len);
+}
+
+static bool node_name(struct postgres_store *store, const struct store_settings *settings)
+{
+    struct postgres_node *node = &store->node;
+    node->name = text_of(settings->node);
+    node->url = text_of(settings->node_url);
+    node->place = text_of(settings->node_place);
+    store->shared = settings->node.len > 0;
+    return node->name && node->url && node->place;
+}
+
 enum status store_postgres_open(struct slice rest, const struct store_settings *settings, struct store **ret_store,
                                 struct error *err)
 {
@@ -333,29 +392,38 @@ enum status store_postgres_open(struct slice rest, const struct store_settings *
         return status;
     store->settings = *settings;
     store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
-    store->key_set = settings->audit_key.len > 0;
-    if (store->key_set)
-        trail_key_init(&store->key, settings->audit_key);
-    status = store->own_tenant ? store_start(store, err) : error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    store->seals.key_set = settings->audit_key.len > 0;
+    if (store->seals.key_set)
+        trail_key_init(&store->seals.key, settings->audit_key);
+    status = store->own_tenant && node_name(store, settings)
+                 ? store_start(store, err)
+                 : error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     if (status != STATUS_OK) {
         postgres_close(&store->base);
         return status;
     }
     store->settings.own_tenant = slice_from(store->own_tenant);
-    store->settings.audit_key = SLICE("");
+    store->settings.audit_key = store->settings.node = SLICE("");
     *ret_store = &store->base;
     return STATUS_OK;
 }
 
 /* ---- the rest of the table ---- */
 
-static enum status postgres_begin(struct store *base, instant now, struct error *err)
+enum status postgres_begin(struct store *base, instant now, struct error *err)
 {
-    assert(base->ops == &postgres_store_ops);
-    (void)now;
-    (void)err;
-    base->session = ((struct postgres_store *)base)->tokens.next;
-    return STATUS_OK;
+    struct postgres_store *store = (struct postgres_store *)base;
+    assert(base->ops == &postgres_store_ops && !store->in_doubt);
+    if (!store->shared) {
+        base->session = store->ids.tokens.next;
+        return STATUS_OK;
+    }
+    link_close(&store->link);
+    shards_release(store);
+    store->settings.now = now;
+    store->failure.status = STATUS_OK;
+    enum status status = postgres_connect(store, true, err);
+    return status == STATUS_OK ? link_prepare(&store->link, STATEMENTS_WRITER_FIRST, STATEMENTS_WRITER_LAST, err) : status;
 }
 
 /* A commit that waits for the log makes all of the log before it durable. */
@@ -376,7 +444,8 @@ static enum status postgres_sync(struct store *base, struct error *err)
 static struct trail_head postgres_head(struct store *base)
 {
     const struct postgres_progress *progress = &((struct postgres_store *)base)->progress;
-    struct trail_head head = { .number = progress->event_last };
+    const int64_t first = ((struct postgres_store *)base)->chain << EVENT_CHAIN_SHIFT;
+    struct trail_head head = { .number = progress->event_last > first ? progress->event_last : 0 };
     memcpy(head.hash, progress->event_hash, EVENT_HASH_BYTES);
     return head;
 }
@@ -388,12 +457,21 @@ const struct store_ops postgres_store_ops = {
     .apply = postgres_apply,
     .outcome = postgres_outcome,
     .begin = postgres_begin,
+    .end = postgres_end,
+    .beat = postgres_beat,
+    .fence = postgres_fence,
+    .ring = postgres_ring,
+    .hear = postgres_hear,
+    .bell = postgres_bell,
     .sync = postgres_sync,
+    .tend = postgres_tend,
+    .clock = postgres_clock,
     .head = postgres_head,
     .facts = postgres_facts,
     .check = postgres_check,
     .verify = postgres_verify,
     .backup = postgres_backup,
+    .move = &postgres_move_ops,
     .reader = postgres_reader_open,
     .reader_close = postgres_reader_close,
     .reader_job = postgres_reader_job,
@@ -407,6 +485,9 @@ const struct store_ops postgres_store_ops = {
     .reader_ahead = postgres_reader_ahead,
     .reader_saved = postgres_reader_saved,
     .reader_saved_list = postgres_reader_saved_list,
+    .reader_heads = postgres_reader_heads,
+    .reader_sessions = postgres_reader_sessions,
+    .reader_shards = postgres_reader_shards,
 };
 
 static const char *library_version(void)

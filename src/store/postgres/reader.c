@@ -4,6 +4,7 @@
  */
 #include "store/postgres/reader.h"
 
+#include "store/filter.h"
 #include "store/postgres/work.h"
 
 #include <assert.h>
@@ -183,6 +184,8 @@ static enum postgres_statement page_of(const struct job_filter *filter)
 {
     if (filter->id.len > 0)
         return READ_PAGE_ID;
+    if (filter->redrive.len > 0)
+        return READ_PAGE_REDRIVEN;
     switch (filter->state) {
     case STATE_DEAD:
         return READ_PAGE_DEAD;
@@ -259,7 +262,14 @@ enum status postgres_reader_jobs(struct store_reader *base, const struct job_fil
         return status;
     status = page_read(&reading, answer, max, ret_jobs, ret_count, ret_next_seq);
     PQclear(answer);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    size_t meant = 0;
+    for (size_t i = 0; i < *ret_count; i++)
+        if (filter_means(filter, &(*ret_jobs)[i]))
+            (*ret_jobs)[meant++] = (*ret_jobs)[i];
+    *ret_count = meant;
+    return STATUS_OK;
 }
 
 /* ---- events ---- */
@@ -330,7 +340,7 @@ enum status postgres_reader_events(struct store_reader *base, int64_t after, siz
 {
     struct reading reading = reading_of(base, memory, err);
     struct postgres_params *params = query(&reading, READ_EVENTS);
-    params_int(params, 0, CHAIN_ID);
+    params_int(params, 0, after >> EVENT_CHAIN_SHIFT);
     params_int(params, 1, after);
     params_int(params, 2, (int64_t)page_size(max));
     return events_read(&reading, READ_EVENTS, false, ret_events, ret_count);
@@ -412,12 +422,85 @@ enum status postgres_reader_lane(struct store_reader *base, struct slice destina
     return status;
 }
 
+/* ---- totals, where others write too: the server counts ---- */
+
+static struct destination_total *total_find(struct destination_total *totals, size_t count, struct slice destination)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(totals[i].destination, destination))
+            return &totals[i];
+    return NULL;
+}
+
+static enum status totals_rows(const struct reading *reading, const PGresult *answer, struct destination_total **ret_totals)
+{
+    int rows = PQntuples(answer);
+    struct destination_total *totals = arena_alloc_array(reading->memory, (size_t)rows, sizeof *totals);
+    if (!totals)
+        return no_memory(reading);
+    for (int row = 0; row < rows; row++) {
+        totals[row].counts = (struct lane_counts){ value_int(answer, row, 1), value_int(answer, row, 2),
+                                                   value_int(answer, row, 3), value_int(answer, row, 4),
+                                                   value_int(answer, row, 5), value_int(answer, row, 6),
+                                                   value_int(answer, row, 7) };
+        totals[row].tenants = value_int(answer, row, 8);
+        if (value_copy(answer, row, 0, reading->memory, &totals[row].destination) != STATUS_OK)
+            return no_memory(reading);
+    }
+    *ret_totals = totals;
+    return STATUS_OK;
+}
+
+static enum status largest_rows(const struct reading *reading, const PGresult *answer, struct destination_total *totals,
+                                size_t count)
+{
+    int rows = PQntuples(answer);
+    struct lane *lanes = arena_alloc_array(reading->memory, (size_t)rows, sizeof *lanes);
+    if (!lanes)
+        return no_memory(reading);
+    for (int row = 0; row < rows; row++) {
+        enum status status = lane_read(reading, answer, row, &lanes[row]);
+        if (status != STATUS_OK)
+            return status;
+        struct destination_total *total = total_find(totals, count, lanes[row].destination);
+        if (!total)
+            continue; /* it came between the two */
+        if (total->largest_count++ == 0)
+            total->largest = &lanes[row];
+    }
+    return STATUS_OK;
+}
+
+static enum status totals_ask(const struct reading *reading, size_t largest_max, struct destination_total **ret_totals,
+                              size_t *ret_count)
+{
+    PGresult *answer;
+    query(reading, READ_TOTALS);
+    enum status status = query_run(reading, READ_TOTALS, &answer);
+    if (status != STATUS_OK)
+        return status;
+    *ret_count = (size_t)PQntuples(answer);
+    status = totals_rows(reading, answer, ret_totals);
+    PQclear(answer);
+    if (status != STATUS_OK || largest_max == 0)
+        return status;
+    params_int(query(reading, READ_TOTALS_LARGEST), 0, (int64_t)page_size(largest_max));
+    status = query_run(reading, READ_TOTALS_LARGEST, &answer);
+    if (status != STATUS_OK)
+        return status;
+    status = largest_rows(reading, answer, *ret_totals, *ret_count);
+    PQclear(answer);
+    return status;
+}
+
 enum status postgres_reader_totals(struct store_reader *base, size_t largest_max, struct arena *memory,
                                    struct destination_total **ret_totals, size_t *ret_count, struct error *err)
 {
     struct reading reading = reading_of(base, memory, err);
     if (!reading.reader->store->is_writer)
         return error_set(err, STATUS_UNSUPPORTED, "only the process that writes a store has its totals");
+    if (reading.reader->store->shared)
+        return totals_ask(&reading, largest_max, ret_totals, ret_count);
     enum status status = totals_read(&reading.reader->store->lanes.totals, largest_max, memory, ret_totals, ret_count);
     return status == STATUS_OK ? status : no_memory(&reading);
 }
@@ -485,6 +568,98 @@ enum status postgres_reader_saved_list(struct store_reader *base, struct slice s
     if (status != STATUS_OK)
         return status;
     *ret_saved = saved;
+    *ret_count = (size_t)rows;
+    return STATUS_OK;
+}
+
+/* ---- nodes ---- */
+
+static enum status session_read(const struct reading *reading, const PGresult *answer, int row, struct session *session)
+{
+    *session = (struct session){ .number = value_int(answer, row, 0),
+                                 .beat = value_int(answer, row, 3),
+                                 .ended = value_int(answer, row, 4) != 0,
+                                 .fenced_at = value_instant(answer, row, 5),
+                                 .since = value_int(answer, row, 6) };
+    if (value_copy(answer, row, 1, reading->memory, &session->node) != STATUS_OK ||
+        value_copy(answer, row, 2, reading->memory, &session->url) != STATUS_OK ||
+        value_copy(answer, row, 7, reading->memory, &session->version) != STATUS_OK)
+        return no_memory(reading);
+    struct slice digest = value_bytes(answer, row, 8); /* sixteen hexadecimal digits */
+    for (size_t i = 0; i < digest.len; i++)
+        session->config = session->config << 4 | (uint64_t)ascii_hex_value(digest.data[i]);
+    return STATUS_OK;
+}
+
+enum status postgres_reader_heads(struct store_reader *base, struct arena *memory, struct trail_head **ret_heads,
+                                  size_t *ret_count, struct error *err)
+{
+    struct reading reading = reading_of(base, memory, err);
+    PGresult *answer;
+    query(&reading, READ_HEADS);
+    enum status status = query_run(&reading, READ_HEADS, &answer);
+    if (status != STATUS_OK)
+        return status;
+    int rows = PQntuples(answer);
+    struct trail_head *heads = arena_alloc_array(memory, (size_t)rows, sizeof *heads);
+    for (int row = 0; heads && row < rows; row++) {
+        struct slice hash = value_bytes(answer, row, 1);
+        heads[row].number = value_int(answer, row, 0);
+        memcpy(heads[row].hash, hash.data, hash.len < EVENT_HASH_BYTES ? hash.len : EVENT_HASH_BYTES);
+    }
+    PQclear(answer);
+    if (!heads)
+        return no_memory(&reading);
+    *ret_heads = heads;
+    *ret_count = (size_t)rows;
+    return STATUS_OK;
+}
+
+enum status postgres_reader_sessions(struct store_reader *base, struct arena *memory, struct session **ret_sessions,
+                                     size_t *ret_count, struct error *err)
+{
+    struct reading reading = reading_of(base, memory, err);
+    PGresult *answer;
+    query(&reading, READ_SESSIONS);
+    enum status status = query_run(&reading, READ_SESSIONS, &answer);
+    if (status != STATUS_OK)
+        return status;
+    int rows = PQntuples(answer);
+    struct session *sessions = arena_alloc_array(memory, (size_t)rows, sizeof *sessions);
+    if (!sessions)
+        status = no_memory(&reading);
+    for (int row = 0; row < rows && status == STATUS_OK; row++)
+        status = session_read(&reading, answer, row, &sessions[row]);
+    PQclear(answer);
+    if (status != STATUS_OK)
+        return status;
+    *ret_sessions = sessions;
+    *ret_count = (size_t)rows;
+    return STATUS_OK;
+}
+
+enum status postgres_reader_shards(struct store_reader *base, struct arena *memory, struct shard **ret_shards,
+                                   size_t *ret_count, struct error *err)
+{
+    struct reading reading = reading_of(base, memory, err);
+    PGresult *answer;
+    query(&reading, READ_SHARDS);
+    enum status status = query_run(&reading, READ_SHARDS, &answer);
+    if (status != STATUS_OK)
+        return status;
+    int rows = PQntuples(answer);
+    struct shard *shards = arena_alloc_array(memory, (size_t)rows, sizeof *shards);
+    if (!shards)
+        status = no_memory(&reading);
+    for (int row = 0; row < rows && status == STATUS_OK; row++) {
+        shards[row] = (struct shard){ .session = value_int(answer, row, 1), .epoch = value_int(answer, row, 2) };
+        if (value_copy(answer, row, 0, memory, &shards[row].destination) != STATUS_OK)
+            status = no_memory(&reading);
+    }
+    PQclear(answer);
+    if (status != STATUS_OK)
+        return status;
+    *ret_shards = shards;
     *ret_count = (size_t)rows;
     return STATUS_OK;
 }

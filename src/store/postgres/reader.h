@@ -31,5 +31,11 @@ enum status postgres_reader_saved(struct store_reader *base, struct slice space,
                                   struct slice *ret_value, struct error *err);
 enum status postgres_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
                                        struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
+enum status postgres_reader_heads(struct store_reader *reader, struct arena *memory, struct trail_head **ret_heads,
+                                  size_t *ret_count, struct error *err);
+enum status postgres_reader_sessions(struct store_reader *base, struct arena *memory, struct session **ret_sessions,
+                                     size_t *ret_count, struct error *err);
+enum status postgres_reader_shards(struct store_reader *base, struct arena *memory, struct shard **ret_shards,
+                                   size_t *ret_count, struct error *err);
 
 #endif

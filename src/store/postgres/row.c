@@ -22,7 +22,7 @@ static void decode_inserted(const PGresult *answer, int row, struct job *job)
     job->updated_at = job->created_at;
     job->first_at = job->failed_at = job->look_failed_at = job->dead_at = INSTANT_NONE;
     job->expires_at = job->forget_at = INSTANT_NONE;
-    job->last_code = job->last_error = job->dead_code = job->reference = SLICE("");
+    job->last_code = job->last_error = job->dead_code = job->reference = job->redrive = SLICE("");
     job->last_event = value_int(answer, row, JOB_EVENT);
 }
 
@@ -54,7 +54,11 @@ static void decode_state(const PGresult *answer, int row, struct job *job)
     job->last_error = value_bytes(answer, row, STATE_LAST_ERROR);
     job->dead_code = value_bytes(answer, row, STATE_DEAD_CODE);
     job->reference = value_bytes(answer, row, STATE_REFERENCE);
+    job->redrive = value_bytes(answer, row, STATE_REDRIVE);
     job->last_event = value_int(answer, row, STATE_EVENT);
+    int64_t link = value_int(answer, row, STATE_LINK);
+    job->behind = (link & LINK_BEHIND) != 0;
+    job->gap = (link & LINK_GAP) != 0;
 }
 
 /* What the claim has changed stands in the lease. */
@@ -66,6 +70,7 @@ static void decode_lease(const PGresult *answer, int row, struct job *job)
     job->lease_token = value_int(answer, row, LEASE_TOKEN);
     job->lease_until = value_int(answer, row, LEASE_UNTIL);
     job->lease_owner = value_bytes(answer, row, LEASE_OWNER);
+    job->lease_session = value_int(answer, row, LEASE_SESSION);
     job->updated_at = value_int(answer, row, LEASE_AT);
     job->first_at = value_int(answer, row, LEASE_FIRST_AT);
     job->attempts = value_int(answer, row, LEASE_ATTEMPTS);
@@ -90,6 +95,9 @@ enum status job_decode(const PGresult *answer, int row, struct job *ret_job, str
         .headers = value_bytes(answer, row, JOB_HEADERS),
         .correlation_id = value_bytes(answer, row, JOB_CORRELATION_ID),
         .metadata = value_bytes(answer, row, JOB_METADATA),
+        .key = value_bytes(answer, row, JOB_ORDER_KEY),
+        .callback = value_bytes(answer, row, JOB_CALLBACK),
+        .chain = value_int(answer, row, JOB_CHAIN),
         .payload = value_bytes(answer, row, JOB_BODY),
     };
     if (PQgetisnull(answer, row, STATE_STATE))
@@ -111,7 +119,8 @@ enum status job_texts_copy(struct job *job, struct arena *memory)
     struct slice *const texts[] = {
         &job->destination,    &job->tenant,    &job->id,        &job->lease_owner,  &job->last_code,
         &job->last_error,     &job->dead_code, &job->reference, &job->content_type, &job->headers,
-        &job->correlation_id, &job->metadata,  &job->payload,
+        &job->correlation_id, &job->metadata,  &job->payload,   &job->key,          &job->callback,
+        &job->redrive,
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         *texts[i] = arena_copy(memory, *texts[i]);

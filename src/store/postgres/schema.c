@@ -62,12 +62,99 @@ static const char step_1[] =
     "INSERT INTO meta VALUES ('seed', (('x' || md5(random()::text || clock_timestamp()::text || pg_backend_pid()))::bit(64))"
     "::bigint);";
 
+/*
+ * Nodes that share the store. A node has a number (slot) for its chain and its counters, and a session while it runs. A
+ * destination is a shard, which a session owns, or 0: nobody; the one without a name is the steward's office. Timers lie by
+ * shard, so that nobody walks over another's. Chains after the first count from id << 40 on, so that a number of an event
+ * tells its chain. What time an ended session was fenced stays until no lease names it; NULL: it ended in order.
+ */
+static const char step_2[] =
+    "CREATE TABLE node (name bytea PRIMARY KEY, slot int NOT NULL UNIQUE, session bigint NOT NULL, beat bigint NOT NULL,"
+    " since bigint NOT NULL, url bytea NOT NULL, place bytea NOT NULL, version bytea NOT NULL, config bytea NOT NULL)"
+    " WITH (fillfactor = 20);"
+    "CREATE INDEX node_session ON node (session);"
+    "CREATE TABLE ended (session bigint PRIMARY KEY, at bigint, node bytea NOT NULL, url bytea NOT NULL);"
+    "CREATE SEQUENCE shard_number;"
+    "CREATE TABLE shard (id int PRIMARY KEY DEFAULT nextval('shard_number'), destination bytea NOT NULL UNIQUE,"
+    " session bigint NOT NULL DEFAULT 0, epoch bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);"
+    "CREATE INDEX shard_session ON shard (session, id);"
+    "INSERT INTO shard (destination) SELECT DISTINCT destination FROM lane;"
+    "ALTER TABLE lane ADD shard int;"
+    "UPDATE lane l SET shard = h.id FROM shard h WHERE h.destination = l.destination;"
+    "ALTER TABLE lane ALTER shard SET NOT NULL;"
+    "ALTER TABLE timer ADD shard int;"
+    "UPDATE timer t SET shard = l.shard FROM job j JOIN lane l ON l.id = j.lane WHERE j.seq = t.seq;"
+    "ALTER TABLE timer ALTER shard SET NOT NULL, DROP CONSTRAINT timer_pkey, ADD PRIMARY KEY (shard, at, seq);"
+    "ALTER TABLE lease ADD session bigint NOT NULL DEFAULT 0;"
+    "ALTER TABLE chain ADD session bigint NOT NULL DEFAULT 0, ADD waiting bigint NOT NULL DEFAULT 0;"
+    "UPDATE chain SET waiting = (SELECT coalesce(sum(pending + waiting), 0) FROM lane_count);"
+    "CREATE SEQUENCE lane_block INCREMENT BY 64;"
+    "SELECT setval('lane_block', (SELECT coalesce(max(id), 0) + 1 FROM lane), false);"
+    "DROP FUNCTION insist_seal(bigint, bigint, bigint, bigint, bytea, bytea);"
+    "CREATE FUNCTION insist_seal(bigint, bigint, bigint, bigint, bytea, bytea, bigint) RETURNS void LANGUAGE plpgsql AS $$"
+    " BEGIN UPDATE chain SET batch = $3, number = $4, hash = $5, mark = $6, waiting = waiting + $7 WHERE id = $1"
+    " AND term = $2 AND batch = $3 - 1;"
+    " IF NOT FOUND THEN RAISE 'another program writes to this store' USING ERRCODE = 'IN001'; END IF; END $$;"
+    /* A session, unless it has beaten since: whatever it committed is there when this returns, and nothing more follows. */
+    "CREATE FUNCTION insist_end(bigint, bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ DECLARE gone node; BEGIN"
+    " SELECT * INTO gone FROM node WHERE session = $1 AND beat = coalesce($2, beat) FOR UPDATE;"
+    " IF NOT FOUND THEN RETURN false; END IF;"
+    " UPDATE chain SET session = 0, term = term + 1 WHERE session = $1;"
+    " INSERT INTO ended VALUES ($1, $3, gone.name, gone.url);"
+    " UPDATE node SET session = 0 WHERE name = gone.name;"
+    " UPDATE shard SET session = 0, epoch = epoch + 1 WHERE session = $1;"
+    " PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'insist ' || $1"
+    " AND xact_start IS NOT NULL AND pid <> pg_backend_pid(); RETURN true; END $$;";
+
+/* What lanes have done that were no more when a store was moved here; here none goes. */
+static const char step_3[] =
+    "CREATE TABLE gone (destination bytea PRIMARY KEY, completed bigint NOT NULL, cancelled bigint NOT NULL)";
+
+#define SQL_TEXT(column) "convert_from(" column ", 'UTF8')"
+#define SQL_TIME(column) "to_timestamp(" column " / 1000.0)"
+
+/* For people and the queries that they have: the e-mail document's dead letters and SIFEN's queue, by their names. */
+static const char step_4[] =
+    "CREATE VIEW dlq AS SELECT " SQL_TEXT("j.id") " AS jobId, " SQL_TEXT("l.tenant") " AS companyId,"
+    " " SQL_TEXT("l.destination") " AS destination, regexp_replace(" SQL_TEXT("s.last_code") ", '^[^:]*:', '')"
+    " AS lastFailureCode, " SQL_TEXT("s.last_error") " AS lastFailureReason, " SQL_TEXT("s.dead_code") " AS deadCode,"
+    " s.attempts AS failedAttempts, " SQL_TIME("j.created_at") " AS enqueuedAt, " SQL_TIME("s.dead_at") " AS movedToDLQAt,"
+    " " SQL_TIME("s.leaves_at") " AS expiresAt FROM state s JOIN job j ON j.seq = s.seq JOIN lane l ON l.id = j.lane"
+    " WHERE s.state = 5;"
+    "CREATE VIEW DocumentosContingencia AS SELECT " SQL_TEXT("j.id") " AS Id,"
+    " coalesce(nullif(" SQL_TEXT("j.correlation_id") ", ''), " SQL_TEXT("j.id") ") AS DocumentoElectronicoId,"
+    " " SQL_TEXT("l.destination") " AS Destino, " SQL_TIME("j.created_at") " AS FechaCreacion,"
+    " coalesce(s.priority, j.priority) + 1 AS Prioridad, coalesce(s.retry_count, 0) AS NumeroReintentos,"
+    " CASE WHEN e.seq IS NOT NULL OR s.state = 3 THEN 'Reintentando' WHEN s.state = 5 THEN 'Error' ELSE 'Pendiente' END"
+    " AS Estado, " SQL_TIME("coalesce(e.at, s.updated_at)") " AS UltimoIntento,"
+    " CASE WHEN s.state = 3 AND e.seq IS NULL THEN " SQL_TIME("s.run_at") " END AS ProximoIntento,"
+    " " SQL_TEXT("s.last_error") " AS MensajeError FROM job j JOIN lane l ON l.id = j.lane"
+    " LEFT JOIN state s ON s.seq = j.seq LEFT JOIN lease e ON e.seq = j.seq"
+    " WHERE s.seq IS NULL OR s.state IN (1, 2, 3, 5)";
+
+/* A job that a redrive has sent back, until its end. An older program would lose what the dead letter was. */
+static const char step_5[] = "ALTER TABLE state ADD COLUMN redrive bytea NOT NULL DEFAULT ''::bytea;"
+                                   "CREATE INDEX state_redriven ON state (seq) WHERE redrive <> ''::bytea;";
+
+/* Jobs of one key: `chained` has those that have not ended. `link`: 1, it is behind another; 2, one before it was lost. */
+static const char step_6[] =
+    "ALTER TABLE job ADD COLUMN chain bigint NOT NULL DEFAULT 0, ADD COLUMN order_key bytea NOT NULL DEFAULT '',"
+    " ADD COLUMN callback bytea NOT NULL DEFAULT '';"
+    "ALTER TABLE state ADD COLUMN link smallint NOT NULL DEFAULT 0;"
+    "CREATE TABLE chained (chain bigint NOT NULL, seq bigint NOT NULL, lane int NOT NULL, PRIMARY KEY (lane, chain, seq))"
+    " WITH (" BUSY_TABLE ");";
+
 /* oldest_writer: programs of an earlier version may not write after it; 1: all may, the step only adds. */
 static const struct {
     const char *sql;
     int oldest_writer;
 } steps[] = {
     { step_1, 1 },
+    { step_2, 2 },
+    { step_3, 2 },
+    { step_4, 2 },
+    { step_5, 5 },
+    { step_6, 6 },
 };
 
 enum { STEPS = sizeof steps / sizeof *steps };
@@ -127,7 +214,7 @@ static enum status step_run(struct postgres_link *link, int step, struct error *
     return status;
 }
 
-static enum status steps_run(struct postgres_link *link, const struct store_settings *settings, int *ret_from,
+static enum status steps_run(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
                              struct error *err)
 {
     int oldest_writer;
@@ -137,14 +224,14 @@ static enum status steps_run(struct postgres_link *link, const struct store_sett
     if (oldest_writer > STEPS)
         return error_set(err, STATUS_UNSUPPORTED,
                          "the store is of version %d, written by a newer insist; this one knows up to %d", *ret_from, STEPS);
-    if (*ret_from > 0 && *ret_from < STEPS && settings->on_migrate)
-        settings->on_migrate(*ret_from, STEPS);
-    for (int step = *ret_from + 1; step <= STEPS && status == STATUS_OK; step++)
+    if (*ret_from > 0 && *ret_from < newest && settings->on_migrate)
+        settings->on_migrate(*ret_from, newest);
+    for (int step = *ret_from + 1; step <= newest && status == STATUS_OK; step++)
         status = step_run(link, step, err);
     return status;
 }
 
-enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int *ret_from,
+enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
                            struct error *err)
 {
     static const char lock[] = "SET lock_timeout = '2s';"
@@ -154,7 +241,7 @@ enum status schema_prepare(struct postgres_link *link, const struct store_settin
     enum status status = link_run(link, lock, err);
     if (status != STATUS_OK)
         return status;
-    status = steps_run(link, settings, ret_from, err);
+    status = steps_run(link, settings, newest, ret_from, err);
     if (status != STATUS_OK)
         return status; /* the connection is closed, and the lock with it */
     return link_run(link, unlock, err);

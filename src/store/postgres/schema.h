@@ -12,8 +12,11 @@
 
 /* The version that this program writes. */
 int postgres_schema_version(void);
-/* Brings the schema to it; *ret_from is what was there, 0: nothing. STATUS_UNSUPPORTED: a newer program has been there. */
-enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int *ret_from,
+/*
+ * Brings the schema to version `newest`; *ret_from is what was there, 0: nothing. STATUS_UNSUPPORTED: a newer program has
+ * been there.
+ */
+enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
                            struct error *err) MUST_CHECK;
 /* What is there, without a change; 0: nothing. */
 enum status schema_read(struct postgres_link *link, int *ret_version, int *ret_oldest_writer, struct error *err) MUST_CHECK;

@@ -13,16 +13,21 @@ const char postgres_settings_writer[] =
     PLANS " SET lock_timeout = '5s'; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = '10s'";
 const char postgres_settings_reader[] =
     PLANS " SET statement_timeout = '10s'; SET default_transaction_read_only = on";
+/* What a beat says need not outlive the server; and a bell is heard by whoever listens when it rings. */
+const char postgres_settings_node[] =
+    PLANS " SET lock_timeout = '2s'; SET statement_timeout = '3s'; SET synchronous_commit = off;"
+          " DO $$ BEGIN EXECUTE format('LISTEN %I', 'insist ' || current_schema()); END $$";
 
-#define JOB_KNOWN "j.seq, j.lane, j.key, j.digest, j.id, j.created_at, j.run_at, j.deadline, j.rank, j.event, j.priority, "
-#define JOB_ABOUT "j.content_type, j.headers, j.correlation_id, j.metadata, "
+#define JOB_KNOWN                                                                                                           \
+    "j.seq, j.lane, j.key, j.digest, j.id, j.created_at, j.run_at, j.deadline, j.rank, j.event, j.priority, j.chain, "
+#define JOB_ABOUT "j.content_type, j.headers, j.correlation_id, j.metadata, j.order_key, j.callback, "
 #define STATE_COLUMNS                                                                                                       \
     "s.state, s.priority, s.step, s.rank, s.generation, s.attempts, s.attempts_total, s.retry_count, s.step_count, "        \
     "s.redrives_auto, s.doubted, s.first_at, s.run_at, s.deadline, s.updated_at, s.failed_at, s.look_failed_at, "           \
-    "s.dead_at, s.leaves_at, s.last_class, s.last_code, s.last_error, s.dead_code, s.reference, s.event, "
-#define LEASE_COLUMNS "e.token, e.until, e.at, e.first_at, e.event, e.attempts, e.attempts_total, e.owner, "
+    "s.dead_at, s.leaves_at, s.last_class, s.last_code, s.last_error, s.dead_code, s.reference, s.redrive, s.event, s.link, "
+#define LEASE_COLUMNS "e.token, e.until, e.at, e.first_at, e.event, e.attempts, e.attempts_total, e.owner, e.session, "
 #define NO_LEASE                                                                                                            \
-    "NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::bytea, "
+    "NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::bytea, NULL::bigint, "
 
 #define STATE_JOIN " LEFT JOIN state s ON s.seq = j.seq"
 #define LEASE_JOIN " LEFT JOIN lease e ON e.seq = j.seq"
@@ -41,18 +46,27 @@ const char postgres_settings_reader[] =
 
 #define JOB_READ "SELECT " JOB_KNOWN JOB_ABOUT STATE_COLUMNS LEASE_COLUMNS "false, octet_length(j.body), "
 
+/* A row that is to go and is not there was changed by another node meanwhile: the division fails, and the batch is anew. */
+#define ALL_OF(DELETION) "WITH d AS (" DELETION " RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM d"
+
+/* The last column is how many jobs it has; one that another node has emptied may still be marked as live. */
+#define LANE_SUMS                                                                                                           \
+    " CROSS JOIN LATERAL (SELECT coalesce(sum(pending), 0)::bigint AS pending,"                                             \
+    " coalesce(sum(running), 0)::bigint AS running,"                                                                        \
+    " coalesce(sum(waiting), 0)::bigint AS waiting, coalesce(sum(completed), 0)::bigint AS completed,"                      \
+    " coalesce(sum(dead), 0)::bigint AS dead, coalesce(sum(cancelled), 0)::bigint AS cancelled,"                            \
+    " coalesce(sum(ready), 0)::bigint AS ready, coalesce(sum(stored), 0)::bigint AS stored,"                                \
+    " coalesce(sum(pending + running + waiting + dead), 0)::bigint AS sum_open FROM lane_count WHERE lane = l.id) c"
 #define LANES(WHICH)                                                                                                        \
-    "SELECT l.id, l.destination, l.tenant, c.* FROM (" WHICH ") l CROSS JOIN LATERAL (SELECT"                               \
-    " coalesce(sum(pending), 0)::bigint, coalesce(sum(running), 0)::bigint, coalesce(sum(waiting), 0)::bigint,"             \
-    " coalesce(sum(completed), 0)::bigint, coalesce(sum(dead), 0)::bigint, coalesce(sum(cancelled), 0)::bigint,"            \
-    " coalesce(sum(ready), 0)::bigint FROM lane_count WHERE lane = l.id) c ORDER BY l.id"
+    "SELECT l.id, l.destination, l.tenant, c.*, l.shard, l.live FROM (" WHICH ") l" LANE_SUMS " ORDER BY l.id"
 
 #define EVENT_COLUMNS                                                                                                       \
     "v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), coalesce(l.tenant, ''::bytea),"    \
     " v.job, v.data, v.previous, v.hash, v.form, v.salt, v.digest"
 
 /* Likewise. */
-#define EVENT_AT(NUMBER) " CROSS JOIN LATERAL (SELECT * FROM event WHERE chain = 0 AND number = " NUMBER " OFFSET 0) v"
+#define EVENT_AT(NUMBER)                                                                                                    \
+    " CROSS JOIN LATERAL (SELECT * FROM event WHERE chain = (" NUMBER " >> 40)::int AND number = " NUMBER " OFFSET 0) v"
 
 /*
  * A page of jobs: of the rows from $1 down that `CANDIDATES` gives, so many at most, those that match. The first two columns
@@ -67,9 +81,26 @@ const char postgres_settings_reader[] =
     " AND ($3 = ''::bytea OR l.destination = $3) AND ($4 = ''::bytea OR l.tenant = $4)"                                     \
     " AND ($5 = ''::bytea OR s.last_code = $5 OR s.dead_code = $5) ORDER BY j.seq DESC LIMIT $6) p ON true"
 
+/* The first of a chain behind a place of which the round does not know. */
+#define CHAIN_NEXT                                                                                                          \
+    " FROM (SELECT c.seq FROM chained c WHERE c.lane = $2 AND c.chain = $3 AND c.seq > $4 AND c.seq <> ALL($1)"             \
+    " ORDER BY c.seq LIMIT 1) f JOIN job j ON j.seq = f.seq"
+
 static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
+    [ASK_TAKE] = { "take", "bi",
+        "INSERT INTO shard AS h (destination, session, epoch) VALUES ($1, $2, 1) ON CONFLICT (destination) DO UPDATE"
+        " SET session = $2, epoch = h.epoch + (h.session = 0)::int WHERE h.session IN (0, $2) RETURNING id, epoch" },
+    [ASK_GIVE] = { "give", "bi",
+        "UPDATE shard SET session = 0, epoch = epoch + 1 WHERE destination = $1 AND session = $2 RETURNING id, epoch" },
+    [ASK_LOCK_KEY] = { "lock_key", "B",
+        "SELECT 1 FROM unnest($1) x(key) JOIN job j ON j.key = x.key AND j.key IS NOT NULL"
+        " LEFT JOIN LATERAL (SELECT 1 FROM lease WHERE seq = j.seq FOR UPDATE) e ON true FOR UPDATE OF j" },
+    [ASK_LOCK_SEQ] = { "lock_seq", "I",
+        "SELECT 1 FROM unnest($1) x(seq) JOIN job j ON j.seq = x.seq"
+        " LEFT JOIN LATERAL (SELECT 1 FROM lease WHERE seq = j.seq FOR UPDATE) e ON true FOR UPDATE OF j" },
     [ASK_BY_LEASE] = { "by_lease", "I",
-        "SELECT " JOB_KNOWN "NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, " STATE_COLUMNS LEASE_COLUMNS
+        "SELECT " JOB_KNOWN "NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, " STATE_COLUMNS
+        LEASE_COLUMNS
         "false, 0, NULL::bytea FROM unnest($1) x(seq) JOIN lease e ON e.seq = x.seq JOIN job j ON j.seq = e.seq" STATE_JOIN
         " FOR UPDATE OF e" },
     [ASK_BY_KEY] = { "by_key", "B",
@@ -80,6 +111,18 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [ASK_LANES] = { "ask_lanes", "BB",
         LANES("SELECT l.* FROM unnest($1, $2) x(destination, tenant) JOIN lane l ON l.destination = x.destination"
               " AND l.tenant = x.tenant") },
+    [ASK_SHARDS] = { "ask_shards", "B",
+        "WITH n AS (INSERT INTO shard (destination) SELECT destination FROM unnest($1) x(destination)"
+        " ON CONFLICT (destination) DO NOTHING RETURNING id, destination) SELECT id, destination FROM n UNION ALL"
+        " SELECT h.id, h.destination FROM unnest($1) x(destination) JOIN shard h ON h.destination = x.destination" },
+    [ASK_CHAIN_LOCK] = { "chain_lock", "I",
+        "SELECT pg_advisory_xact_lock(o.chain) FROM (SELECT DISTINCT chain FROM unnest($1) x(chain) ORDER BY 1) o" },
+    [ASK_CHAINED] = { "chained", "BBI",
+        JOB_ANY " FROM unnest($1, $2, $3) x(destination, tenant, chain) JOIN lane l ON l.destination = x.destination"
+        " AND l.tenant = x.tenant CROSS JOIN LATERAL (SELECT c.seq FROM chained c WHERE c.lane = l.id"
+        " AND c.chain = x.chain ORDER BY c.seq LIMIT 1) f JOIN job j ON j.seq = f.seq" STATE_JOIN LEASE_JOIN QUEUE_JOIN },
+    [ASK_CHAIN_NEXT_LOCK] = { "chain_next_lock", "Iiii", "SELECT 1" CHAIN_NEXT " FOR UPDATE OF j" },
+    [ASK_CHAIN_NEXT] = { "chain_next", "Iiii", JOB_ANY CHAIN_NEXT STATE_JOIN LEASE_JOIN QUEUE_JOIN },
     [ASK_CLAIM] = { "claim", "IIII",
         JOB_CLAIMED " FROM unnest($1, $2, $3, $4) WITH ORDINALITY w(lane, max, rank, seq, number)"
         " CROSS JOIN LATERAL (SELECT q.rank, q.seq FROM queue q WHERE q.lane = w.lane AND (q.rank, q.seq) > (w.rank, w.seq)"
@@ -92,44 +135,76 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " ORDER BY coalesce(c.failed >= w.failed, false), CASE WHEN c.failed >= w.failed THEN c.failed END, c.rank, c.seq"
         " LIMIT w.max) y JOIN job j ON j.seq = y.seq" STATE_JOIN },
     [ASK_BODY] = { "body", "I", "SELECT j.seq, j.body FROM unnest($1) x(seq) JOIN job j ON j.seq = x.seq" },
-    [ASK_DUE] = { "due", "ii",
-        JOB_ANY ", t.at, t.seq FROM (SELECT at, seq FROM timer WHERE at <= $1 ORDER BY at, seq LIMIT $2) t"
+    [ASK_DUE] = { "due", "Iii",
+        JOB_ANY ", t.at, t.seq FROM (SELECT d.at, d.seq FROM unnest($1) o(session) JOIN shard h ON h.session = o.session"
+        " CROSS JOIN LATERAL (SELECT at, seq FROM timer WHERE shard = h.id AND at <= $2 ORDER BY at, seq LIMIT $3) d"
+        " ORDER BY d.at, d.seq LIMIT $3) t"
         " LEFT JOIN job j ON j.seq = t.seq" STATE_JOIN LEASE_JOIN QUEUE_JOIN " ORDER BY t.at, t.seq" },
-    [ASK_NEXT] = { "next", "i", "SELECT at FROM timer WHERE at > $1 ORDER BY at, seq LIMIT 1" },
-    [ASK_ORPHANS] = { "orphans", "iiiii",
-        "SELECT " JOB_KNOWN JOB_ABOUT STATE_COLUMNS LEASE_COLUMNS "false, 0, NULL::bytea FROM lease e"
-        " JOIN job j ON j.seq = e.seq" STATE_JOIN " WHERE (e.until, e.seq) > ($1, $2)"
-        " AND (e.until <= $3 OR (e.token < $4 AND e.owner = ''::bytea)) ORDER BY e.until, e.seq LIMIT $5" },
-    [ASK_OLDEST_EVENTS] = { "oldest_events", "iii",
-        "SELECT number, at, hash FROM event WHERE chain = $1 AND number > $2 ORDER BY number LIMIT $3" },
+    [ASK_NEXT] = { "next_due", "Ii",
+        "SELECT min(d.at) FROM unnest($1) o(session) JOIN shard h ON h.session = o.session CROSS JOIN LATERAL"
+        " (SELECT at FROM timer WHERE shard = h.id AND at > $2 ORDER BY at, seq LIMIT 1) d" },
+    [ASK_ORPHANS] = { "orphans", "Iiiiii",
+        "SELECT " JOB_KNOWN JOB_ABOUT STATE_COLUMNS LEASE_COLUMNS "false, 0, NULL::bytea,"
+        " (SELECT d.at FROM ended d WHERE d.session = e.session) FROM"
+        " (SELECT * FROM lease WHERE (until, seq) > ($2, $3) ORDER BY until, seq OFFSET 0) e" /* as of QUEUE_JOIN */
+        " JOIN job j ON j.seq = e.seq" STATE_JOIN " JOIN lane l ON l.id = j.lane JOIN shard h ON h.id = l.shard"
+        " WHERE h.session = ANY ($1)"
+        " AND (e.until <= $4 OR (e.owner = ''::bytea AND $5 > 0 AND CASE WHEN e.session = 0 THEN e.token < $5 ELSE"
+        " NOT EXISTS (SELECT 1 FROM node n WHERE n.session = e.session) END)) ORDER BY e.until, e.seq LIMIT $6" },
+    /* Of each chain that has two that are old: of one that has less none goes. */
+    [ASK_OLDEST_EVENTS] = { "oldest_events", "ii",
+        "SELECT c.id::bigint, v.number, v.hash, v.at FROM (SELECT id, coalesce((SELECT number FROM trimmed WHERE chain = id),"
+        " id::bigint << 40) AS gone FROM chain WHERE id >= 0 OFFSET 0) c"
+        " CROSS JOIN LATERAL (SELECT at FROM event WHERE chain = c.id AND number > c.gone ORDER BY number OFFSET 1 LIMIT 1) o"
+        " CROSS JOIN LATERAL (SELECT number, at, hash FROM event WHERE chain = c.id AND number > c.gone ORDER BY number"
+        " LIMIT $2) v WHERE o.at < $1" }, /* in their order, as the loops give them */
+    [ASK_TRIMMED] = { "ask_trimmed", "",
+        "SELECT number, hash FROM trimmed WHERE chain >= 0 ORDER BY chain LIMIT 64" },
+    [ASK_ERASE_EVENTS] = { "erase_events", "I",
+        "UPDATE event v SET data = CASE WHEN v.form = 0 THEN v.data ELSE ''::bytea END,"
+        " digest = CASE WHEN v.form = 0 THEN NULL ELSE sha256(v.salt || v.data) END,"
+        " salt = CASE WHEN v.form = 0 THEN v.salt END FROM unnest($1) x(number) WHERE v.chain = (x.number >> 40)::int"
+        " AND v.number = x.number AND v.digest IS NULL AND v.data <> ''::bytea RETURNING v.form" },
     [ASK_SEQ_BLOCK] = { "seq_block", "", "SELECT nextval('job_block')" },
     [ASK_TOKEN_BLOCK] = { "token_block", "", "SELECT nextval('token_block')" },
+    [ASK_LANE_BLOCK] = { "lane_block", "", "SELECT nextval('lane_block')" },
+    [ASK_LANES_BY_ID] = { "ask_lanes_by_id", "I",
+        LANES("SELECT l.* FROM unnest($1) x(id) JOIN lane l ON l.id = x.id") },
+    [ASK_HEADS] = { "heads", "i",
+        "SELECT number, hash FROM chain WHERE id >= 0 AND id <> $1 AND number > id::bigint << 40 ORDER BY id LIMIT 63" },
+    [ASK_BACKLOG] = { "backlog", "", "SELECT coalesce(sum(waiting), 0)::bigint FROM chain WHERE id >= 0" },
 
     [WRITE_BEGIN] = { "begin", "", "BEGIN" },
-    [WRITE_LANES] = { "lanes", "IBB",
-        "INSERT INTO lane (id, destination, tenant, live) SELECT *, true FROM unnest($1, $2, $3)" },
+    [WRITE_LANES] = { "lanes", "IBBI",
+        "INSERT INTO lane (id, destination, tenant, shard, live) SELECT *, true FROM unnest($1, $2, $3, $4)" },
     [WRITE_LANES_LIVE] = { "lanes_live", "II",
         "UPDATE lane t SET live = x.live <> 0 FROM unnest($1, $2) x(id, live) WHERE t.id = x.id" },
     [WRITE_STATE_DELETE] = { "state_delete", "I", "DELETE FROM state t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
     [WRITE_JOB_DELETE] = { "job_delete", "I", "DELETE FROM job t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
     [WRITE_QUEUE_DELETE] = { "queue_delete", "III",
-        "DELETE FROM queue t USING unnest($1, $2, $3) x(lane, rank, seq)"
-        " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq" },
-    [WRITE_LEASE_DELETE] = { "lease_delete", "I", "DELETE FROM lease t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
-    [WRITE_TIMER_DELETE] = { "timer_delete", "II",
-        "DELETE FROM timer t USING unnest($1, $2) x(at, seq) WHERE t.at = x.at AND t.seq = x.seq" },
-    [WRITE_JOBS] = { "jobs", "IIIIIIIIBBBBBBBB",
+        ALL_OF("DELETE FROM queue t USING unnest($1, $2, $3) x(lane, rank, seq)"
+               " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq") },
+    [WRITE_LEASE_DELETE] = { "lease_delete", "I",
+        ALL_OF("DELETE FROM lease t USING unnest($1) x(seq) WHERE t.seq = x.seq") },
+    [WRITE_TIMER_DELETE] = { "timer_delete", "III",
+        ALL_OF("DELETE FROM timer t USING unnest($1, $2, $3) x(shard, at, seq)"
+               " WHERE t.shard = x.shard AND t.at = x.at AND t.seq = x.seq") },
+    [WRITE_CHAINED_DELETE] = { "chained_delete", "III",
+        ALL_OF("DELETE FROM chained t USING unnest($1, $2, $3) x(lane, chain, seq)"
+               " WHERE t.lane = x.lane AND t.chain = x.chain AND t.seq = x.seq") },
+    [WRITE_JOBS] = { "jobs", "IIIIIIIIBBBBBBBBIBB",
         "INSERT INTO job (seq, created_at, run_at, deadline, rank, event, lane, priority, key, digest, id, content_type,"
-        " headers, correlation_id, metadata, body)"
-        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)" },
+        " headers, correlation_id, metadata, body, chain, order_key, callback)"
+        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)" },
     [WRITE_BODY] = { "job_body", "IBB",
         "UPDATE job t SET body = x.body, digest = x.digest FROM unnest($1, $2, $3) x(seq, body, digest)"
         " WHERE t.seq = x.seq" },
-    [WRITE_STATE] = { "state", "IIIIIIIIIIIIIIIIIIIIIIBBBB",
+    [WRITE_STATE] = { "state", "IIIIIIIIIIIIIIIIIIIIIIIBBBBB",
         "INSERT INTO state (seq, state, priority, step, rank, generation, attempts, attempts_total, retry_count, step_count,"
         " redrives_auto, doubted, first_at, run_at, deadline, updated_at, failed_at, look_failed_at, dead_at, leaves_at,"
-        " last_class, event, last_code, last_error, dead_code, reference) SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8,"
-        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)"
+        " last_class, event, link, last_code, last_error, dead_code, reference, redrive)"
+        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8,"
+        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)"
         " ON CONFLICT (seq) DO UPDATE SET state = excluded.state, priority = excluded.priority, step = excluded.step,"
         " rank = excluded.rank, generation = excluded.generation, attempts = excluded.attempts,"
         " attempts_total = excluded.attempts_total, retry_count = excluded.retry_count, step_count = excluded.step_count,"
@@ -138,18 +213,23 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " failed_at = excluded.failed_at, look_failed_at = excluded.look_failed_at, dead_at = excluded.dead_at,"
         " leaves_at = excluded.leaves_at, last_class = excluded.last_class, event = excluded.event,"
         " last_code = excluded.last_code, last_error = excluded.last_error, dead_code = excluded.dead_code,"
-        " reference = excluded.reference" },
+        " reference = excluded.reference, redrive = excluded.redrive, link = excluded.link" },
     [WRITE_QUEUE] = { "queue", "III", "INSERT INTO queue (lane, rank, seq) SELECT * FROM unnest($1, $2, $3)" },
-    [WRITE_LEASE] = { "lease", "IIIIIIIIB",
-        "INSERT INTO lease (seq, token, until, at, first_at, event, attempts, attempts_total, owner)"
-        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+    [WRITE_LEASE] = { "lease", "IIIIIIIIIB",
+        "INSERT INTO lease (seq, token, until, at, first_at, event, attempts, attempts_total, session, owner)"
+        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
         " ON CONFLICT (seq) DO UPDATE SET until = excluded.until, at = excluded.at, event = excluded.event" },
-    [WRITE_TIMER] = { "timer", "II", "INSERT INTO timer (at, seq) SELECT * FROM unnest($1, $2)" },
+    [WRITE_TIMER] = { "timer", "III", "INSERT INTO timer (shard, at, seq) SELECT * FROM unnest($1, $2, $3)" },
+    [WRITE_CHAINED] = { "chained_add", "III", "INSERT INTO chained (lane, chain, seq) SELECT * FROM unnest($1, $2, $3)" },
     [WRITE_EVENTS_DELETE] = { "events_delete", "ii", "DELETE FROM event WHERE chain = $1 AND number <= $2" },
-    [WRITE_ARCHIVE_DELETE] = { "archive_delete", "i", "DELETE FROM archive WHERE event <= $1" },
+    [WRITE_ARCHIVE_DELETE] = { "archive_delete", "i", "DELETE FROM archive WHERE event > $1 >> 40 << 40 AND event <= $1" },
     [WRITE_TRIMMED] = { "trimmed", "iib",
         "INSERT INTO trimmed (chain, number, hash) VALUES ($1, $2, $3)"
         " ON CONFLICT (chain) DO UPDATE SET number = excluded.number, hash = excluded.hash" },
+    [WRITE_ENDED_DELETE] = { "ended_delete", "i",
+        "DELETE FROM ended d WHERE d.session > 0 AND NOT EXISTS (SELECT 1 FROM lease e WHERE e.seq > 0 AND e.session ="
+        " d.session) AND (d.at < $1 OR EXISTS (SELECT 1 FROM ended n WHERE n.session > d.session AND n.node = d.node)"
+        " OR EXISTS (SELECT 1 FROM node n WHERE n.name = d.node AND n.session > 0))" },
     [WRITE_EVENTS] = { "events", "IIIIIIIIIBBBBB",
         "INSERT INTO event (chain, number, at, lane, type, state, attempt, previous, form, hash, salt, destination, job, data)"
         " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)" },
@@ -158,6 +238,11 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "INSERT INTO kept (space, name, value) VALUES ($1, $2, $3)"
         " ON CONFLICT (space, name) DO UPDATE SET value = excluded.value" },
     [WRITE_SAVED_DELETE] = { "saved_delete", "bb", "DELETE FROM kept WHERE space = $1 AND name = $2" },
+    [WRITE_TALLY] = { "tally", "BBI",
+        "INSERT INTO kept AS k (space, name, value) SELECT space, name, convert_to(more::text, 'UTF8')"
+        " FROM unnest($1, $2, $3) x(space, name, more) ORDER BY name ON CONFLICT (space, name) DO UPDATE SET value ="
+        " convert_to((convert_from(k.value, 'UTF8')::bigint + convert_from(excluded.value, 'UTF8')::bigint)::text,"
+        " 'UTF8')" },
     [WRITE_COUNTS] = { "counts", "IIIIIIIIII",
         "INSERT INTO lane_count AS c (lane, slot, pending, running, waiting, completed, dead, cancelled, ready, stored)"
         " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (lane, slot) DO UPDATE SET"
@@ -165,7 +250,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " waiting = c.waiting + excluded.waiting, completed = c.completed + excluded.completed, dead = c.dead + excluded.dead,"
         " cancelled = c.cancelled + excluded.cancelled, ready = c.ready + excluded.ready,"
         " stored = c.stored + excluded.stored" },
-    [WRITE_SEAL] = { "seal", "iiiibb", "SELECT insist_seal($1, $2, $3, $4, $5, $6)" },
+    [WRITE_SEAL] = { "seal", "iiiibbi", "SELECT insist_seal($1, $2, $3, $4, $5, $6, $7)" },
     [WRITE_SYNC] = { "sync", "", "SET LOCAL synchronous_commit = on" },
     [WRITE_SYNC_NUMBER] = { "sync_number", "", "SELECT pg_current_xact_id()" },
     [WRITE_COMMIT] = { "commit", "", "COMMIT" },
@@ -183,30 +268,60 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [READ_PAGE_DEAD] = { "read_page_dead", "iibbbii", PAGE("SELECT seq FROM state WHERE state = 5 AND seq < $1") },
     [READ_PAGE_WAITING] = { "read_page_waiting", "iibbbii", PAGE("SELECT seq FROM state WHERE state = 3 AND seq < $1") },
     [READ_PAGE_RUNNING] = { "read_page_running", "iibbbii", PAGE("SELECT seq FROM lease WHERE seq < $1") },
+    [READ_PAGE_REDRIVEN] = { "read_page_redriven", "iibbbii",
+        PAGE("SELECT seq FROM state WHERE redrive <> ''::bytea AND seq < $1") },
     [READ_PAGE_ID] = { "read_page_id", "iibbbiibbib",
         PAGE("SELECT seq FROM (SELECT seq FROM job WHERE key >= $8 AND key <= $9 AND key IS NOT NULL AND id = $11 UNION ALL"
              " SELECT seq FROM job WHERE seq = $10 AND key IS NULL AND id = $11) i WHERE seq + 0 < $1") }, /* not by seq */
     [READ_EVENTS] = { "read_events", "iii",
-        "SELECT " EVENT_COLUMNS " FROM event v LEFT JOIN lane l ON l.id = v.lane WHERE v.chain = $1 AND v.number > $2"
-        " ORDER BY v.number LIMIT $3" },
+        "SELECT " EVENT_COLUMNS " FROM event v LEFT JOIN lane l ON l.id = v.lane WHERE (v.chain, v.number) > ($1, $2)"
+        " ORDER BY v.chain, v.number LIMIT $3" },
     [READ_HISTORY] = { "read_history", "bibbi",
-        "WITH RECURSIVE roots AS (SELECT coalesce(e.event, s.event, j.event) AS number FROM"
+        "WITH RECURSIVE roots AS (SELECT coalesce(e.event, s.event, j.event) AS number, 0::bigint AS place FROM"
         " (SELECT seq FROM job WHERE key = $1 AND key IS NOT NULL UNION ALL"
         " SELECT seq FROM job WHERE seq = $2 AND key IS NULL AND id = $3) f JOIN job j ON j.seq = f.seq"
         " JOIN lane l ON l.id = j.lane AND l.tenant = $4" STATE_JOIN LEASE_JOIN
-        " UNION ALL (SELECT event FROM archive WHERE key = $1 ORDER BY event DESC LIMIT $5)),"
-        " walk AS (SELECT v.number, v.previous, 1 AS depth FROM roots r" EVENT_AT("r.number")
-        " UNION ALL SELECT v.number, v.previous, w.depth + 1 FROM walk w" EVENT_AT("w.previous")
-        " WHERE w.previous > 0 AND w.previous < w.number AND w.depth < $5)"
+        " UNION ALL (SELECT a.event, row_number() OVER (ORDER BY v.at DESC, a.event DESC) FROM"
+        " (SELECT event FROM archive WHERE key = $1 ORDER BY event DESC LIMIT $5) a" EVENT_AT("a.event") ")),"
+        " walk AS (SELECT v.number, v.previous, r.place, 1 AS depth FROM roots r" EVENT_AT("r.number")
+        " UNION ALL SELECT v.number, v.previous, w.place, w.depth + 1 FROM walk w" EVENT_AT("w.previous")
+        " WHERE w.previous > 0 AND w.depth < $5)"
         " SELECT " EVENT_COLUMNS " FROM walk w" EVENT_AT("w.number")
-        " LEFT JOIN lane l ON l.id = v.lane ORDER BY w.number DESC LIMIT $5" },
-    [READ_LANES] = { "read_lanes", "ii", LANES("SELECT * FROM lane WHERE live AND id > $1 ORDER BY live, id LIMIT $2") },
-    [READ_LANE] = { "read_lane", "bb", LANES("SELECT * FROM lane WHERE destination = $1 AND tenant = $2 AND live") },
+        " LEFT JOIN lane l ON l.id = v.lane ORDER BY w.place, w.depth LIMIT $5" },
+    [READ_LANES] = { "read_lanes", "ii",
+        "SELECT l.id, l.destination, l.tenant, c.* FROM lane l" LANE_SUMS
+        " WHERE l.live AND l.id > $1 AND c.stored > 0 ORDER BY l.live, l.id LIMIT $2" },
+    [READ_LANE] = { "read_lane", "bb",
+        "SELECT l.id, l.destination, l.tenant, c.* FROM lane l" LANE_SUMS
+        " WHERE l.destination = $1 AND l.tenant = $2 AND l.live AND c.stored > 0" },
     [READ_AHEAD] = { "read_ahead", "iiii",
         "SELECT count(*) FROM (SELECT 1 FROM queue WHERE lane = $1 AND (rank, seq) < ($2, $3) LIMIT $4) a" },
     [READ_SAVED] = { "read_saved", "bb", "SELECT value FROM kept WHERE space = $1 AND name = $2" },
     [READ_SAVED_LIST] = { "read_saved_list", "bbi",
         "SELECT name, value FROM kept WHERE space = $1 AND ($2 = ''::bytea OR name < $2) ORDER BY name DESC LIMIT $3" },
+    [READ_TOTALS] = { "read_totals", "",
+        "SELECT h.destination, t.* FROM shard h CROSS JOIN LATERAL (SELECT sum(c.pending)::bigint, sum(c.running)::bigint,"
+        " sum(c.waiting)::bigint, sum(c.completed)::bigint, sum(c.dead)::bigint, sum(c.cancelled)::bigint,"
+        " sum(c.ready)::bigint, count(*) FILTER (WHERE c.stored > 0), count(*) AS lanes"
+        " FROM (SELECT id FROM lane WHERE destination = h.destination OFFSET 0) l" LANE_SUMS ") t"
+        " WHERE h.destination > ''::bytea AND t.lanes > 0 ORDER BY h.destination" },
+    [READ_TOTALS_LARGEST] = { "read_totals_largest", "i",
+        "SELECT m.* FROM shard h CROSS JOIN LATERAL (SELECT l.id, l.destination, l.tenant, c.*"
+        " FROM (SELECT * FROM lane WHERE destination = h.destination OFFSET 0) l" LANE_SUMS
+        " WHERE c.sum_open > 0 ORDER BY c.sum_open DESC, l.id LIMIT $1) m WHERE h.destination > ''::bytea"
+        " ORDER BY m.destination, m.sum_open DESC, m.id" },
+    [READ_HEADS] = { "read_heads", "", "SELECT number, hash FROM chain WHERE id >= 0 ORDER BY id LIMIT 64" },
+    [READ_SESSIONS] = { "read_sessions", "",
+        "SELECT session, name, url, beat, 0, NULL::bigint, since, version, config FROM node WHERE session > 0 UNION ALL"
+        " SELECT session, node, url, 0, 1, at, 0, ''::bytea, ''::bytea FROM ended WHERE session > 0 ORDER BY 1" },
+    [READ_SHARDS] = { "read_shards", "",
+        "SELECT destination, session, epoch FROM shard WHERE destination >= ''::bytea ORDER BY destination" },
+
+    [NODE_BEAT] = { "node_beat", "bib",
+        "UPDATE node SET beat = beat + 1, config = $3 WHERE name = $1 AND session + 0 = $2"
+        " RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint" },
+    [NODE_END] = { "node_end", "iii", "SELECT insist_end($1, nullif($2, -1), nullif($3, -1))" },
+    [NODE_RING] = { "node_ring", "b", "SELECT pg_notify('insist ' || current_schema(), convert_from($1, 'UTF8'))" },
 };
 
 const struct postgres_text *postgres_text(enum postgres_statement statement)

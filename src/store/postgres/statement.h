@@ -8,10 +8,19 @@
 #define STORE_POSTGRES_STATEMENT_H
 
 enum postgres_statement {
-    ASK_BY_LEASE, /* the first phase of a batch: what it needs to know, and locks */
+    ASK_TAKE, /* the first phase of a batch: what it needs to know, and locks */
+    ASK_GIVE,
+    ASK_LOCK_KEY,
+    ASK_LOCK_SEQ,
+    ASK_BY_LEASE,
     ASK_BY_KEY,
     ASK_BY_SEQ,
     ASK_LANES,
+    ASK_SHARDS,
+    ASK_CHAIN_LOCK,
+    ASK_CHAINED,
+    ASK_CHAIN_NEXT_LOCK,
+    ASK_CHAIN_NEXT,
     ASK_CLAIM,
     ASK_CLAIM_FAILED_LAST,
     ASK_BODY,
@@ -19,8 +28,14 @@ enum postgres_statement {
     ASK_NEXT,
     ASK_ORPHANS,
     ASK_OLDEST_EVENTS,
+    ASK_ERASE_EVENTS,
+    ASK_TRIMMED,
     ASK_SEQ_BLOCK,
     ASK_TOKEN_BLOCK,
+    ASK_LANE_BLOCK,
+    ASK_LANES_BY_ID,
+    ASK_BACKLOG,
+    ASK_HEADS,
     WRITE_BEGIN, /* the second: what it writes */
     WRITE_LANES,
     WRITE_LANES_LIVE,
@@ -29,19 +44,23 @@ enum postgres_statement {
     WRITE_QUEUE_DELETE,
     WRITE_LEASE_DELETE,
     WRITE_TIMER_DELETE,
+    WRITE_CHAINED_DELETE,
     WRITE_JOBS,
     WRITE_BODY,
     WRITE_STATE,
     WRITE_QUEUE,
     WRITE_LEASE,
     WRITE_TIMER,
+    WRITE_CHAINED,
     WRITE_EVENTS_DELETE,
     WRITE_ARCHIVE_DELETE,
     WRITE_TRIMMED,
+    WRITE_ENDED_DELETE,
     WRITE_EVENTS,
     WRITE_ARCHIVE,
     WRITE_SAVED,
     WRITE_SAVED_DELETE,
+    WRITE_TALLY,
     WRITE_COUNTS,
     WRITE_SEAL,
     WRITE_SYNC,
@@ -54,6 +73,7 @@ enum postgres_statement {
     READ_PAGE_DEAD,
     READ_PAGE_WAITING,
     READ_PAGE_RUNNING,
+    READ_PAGE_REDRIVEN,
     READ_PAGE_ID,
     READ_EVENTS,
     READ_HISTORY,
@@ -62,11 +82,21 @@ enum postgres_statement {
     READ_AHEAD,
     READ_SAVED,
     READ_SAVED_LIST,
+    READ_TOTALS,
+    READ_TOTALS_LARGEST,
+    READ_HEADS,
+    READ_SESSIONS,
+    READ_SHARDS,
+    NODE_BEAT, /* who says that a node lives */
+    NODE_END,
+    NODE_RING,
     POSTGRES_STATEMENTS,
-    STATEMENTS_WRITER_FIRST = ASK_BY_LEASE,
+    STATEMENTS_WRITER_FIRST = ASK_TAKE,
     STATEMENTS_WRITER_LAST = WRITE_ROLLBACK,
     STATEMENTS_READER_FIRST = READ_JOB,
-    STATEMENTS_READER_LAST = READ_SAVED_LIST,
+    STATEMENTS_READER_LAST = READ_SHARDS,
+    STATEMENTS_NODE_FIRST = NODE_BEAT,
+    STATEMENTS_NODE_LAST = NODE_RING,
 };
 
 /* Columns of every answer that has a job in it, in this order. */
@@ -82,10 +112,13 @@ enum job_column {
     JOB_RANK,
     JOB_EVENT,
     JOB_PRIORITY,
+    JOB_CHAIN,
     JOB_CONTENT_TYPE,
     JOB_HEADERS,
     JOB_CORRELATION_ID,
     JOB_METADATA,
+    JOB_ORDER_KEY,
+    JOB_CALLBACK,
     STATE_STATE, /* NULL: it is as it was inserted */
     STATE_PRIORITY,
     STATE_STEP,
@@ -110,7 +143,9 @@ enum job_column {
     STATE_LAST_ERROR,
     STATE_DEAD_CODE,
     STATE_REFERENCE,
+    STATE_REDRIVE,
     STATE_EVENT,
+    STATE_LINK,
     LEASE_TOKEN, /* NULL: it has none */
     LEASE_UNTIL,
     LEASE_AT,
@@ -119,11 +154,16 @@ enum job_column {
     LEASE_ATTEMPTS,
     LEASE_ATTEMPTS_TOTAL,
     LEASE_OWNER,
+    LEASE_SESSION,
     JOB_READY,
     JOB_BODY_BYTES,
     JOB_BODY,
     JOB_MORE, /* what else the statement gives */
 };
+
+/* Behind a lane's names and counters. */
+enum lane_column { LANE_SHARD = 12, LANE_LIVE };
+enum { LINK_BEHIND = 1, LINK_GAP = 2 }; /* bits of STATE_LINK */
 
 enum {
     BODY_AT_ONCE_BYTES_MAX = 16384, /* of a claim; larger ones are asked for when it is known which are wanted */
@@ -139,6 +179,6 @@ struct postgres_text {
 const struct postgres_text *postgres_text(enum postgres_statement statement);
 
 /* What every connection sets: how plans are made, and how long is waited. */
-extern const char postgres_settings_writer[], postgres_settings_reader[];
+extern const char postgres_settings_writer[], postgres_settings_reader[], postgres_settings_node[];
 
 #endif

@@ -22,6 +22,7 @@ enum status round_init(struct postgres_batch *batch, size_t begin, size_t end)
     *round = (struct postgres_round){ .last = &round->first, .begin = begin, .end = end, .next_at = INSTANT_NONE };
     map_init(&round->by_seq, batch->store->base.seed);
     map_init(&round->by_name, batch->store->base.seed);
+    map_init(&round->by_chain, batch->store->base.seed);
     round->claims = arena_alloc_array(&round->memory, end - begin, sizeof *round->claims);
     return round->claims ? STATUS_OK : batch_no_memory(batch);
 }
@@ -31,6 +32,7 @@ void round_release(struct postgres_batch *batch)
     struct postgres_round *round = &batch->round;
     map_release(&round->by_seq);
     map_release(&round->by_name);
+    map_release(&round->by_chain);
     for (const struct postgres_answer *answer = round->answers; answer; answer = answer->next)
         PQclear(answer->result);
     arena_release(&round->memory);
@@ -90,7 +92,7 @@ static enum status entry_add(struct postgres_batch *batch, struct postgres_entry
         return batch_no_memory(batch);
     *round->last = entry;
     round->last = &entry->next;
-    return STATUS_OK;
+    return chain_join(batch, entry);
 }
 
 enum status entry_name(struct postgres_batch *batch, struct postgres_entry *entry)
@@ -180,6 +182,10 @@ enum status entry_change(struct postgres_batch *batch, struct postgres_entry *en
             return status;
         last_event = event.number;
     }
+    enum status tallied = tally_has_room(&batch->tally) ? STATUS_OK : batch_tally(batch);
+    if (tallied != STATUS_OK)
+        return tallied;
+    tally_note(&batch->tally, is_new ? NULL : &entry->job, after);
     if (lane_table_count(&batch->store->lanes, lane, is_new ? NULL : &entry->job, after) != STATUS_OK)
         return batch_no_memory(batch);
     if (after) {
@@ -200,18 +206,18 @@ enum status entry_change(struct postgres_batch *batch, struct postgres_entry *en
 static enum status salt_take(struct postgres_batch *batch, unsigned char ret_salt[EVENT_SALT_BYTES])
 {
     struct postgres_store *store = batch->store;
-    if (store->salts_left == 0) {
-        if (getrandom(store->salts, sizeof store->salts, 0) != (ssize_t)sizeof store->salts)
+    if (store->seals.salts_left == 0) {
+        if (getrandom(store->seals.salts, sizeof store->seals.salts, 0) != (ssize_t)sizeof store->seals.salts)
             return error_set(batch->err, STATUS_NO_MEMORY, "cannot get random numbers: %s", strerror(errno));
-        store->salts_left = SALTS_AT_ONCE;
+        store->seals.salts_left = SALTS_AT_ONCE;
     }
-    memcpy(ret_salt, store->salts[--store->salts_left], EVENT_SALT_BYTES);
+    memcpy(ret_salt, store->seals.salts[--store->seals.salts_left], EVENT_SALT_BYTES);
     return STATUS_OK;
 }
 
 static void event_put(struct postgres_params *params, const struct event *event, int64_t lane)
 {
-    params_int(params, 0, CHAIN_ID);
+    params_int(params, 0, event->number >> EVENT_CHAIN_SHIFT);
     params_int(params, 1, event->number);
     params_int(params, 2, event->at);
     params_instant(params, 3, lane > 0 ? lane : INSTANT_NONE);
@@ -236,13 +242,13 @@ enum status event_append(struct postgres_batch *batch, struct event *event, int6
     struct postgres_store *store = batch->store;
     event->number = store->progress.event_last + 1;
     event->at = batch->now;
-    event->form = store->key_set ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
+    event->form = store->seals.key_set ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
     if (event->data.len > 0) {
         enum status status = salt_take(batch, event->salt);
         if (status != STATUS_OK)
             return status;
     }
-    trail_chain(store->key_set ? &store->key : NULL, store->progress.event_hash, event);
+    trail_chain(store->seals.key_set ? &store->seals.key : NULL, store->progress.event_hash, event);
     event_put(batch_params(batch, WRITE_EVENTS), event, lane);
     store->progress.event_last = event->number;
     memcpy(store->progress.event_hash, event->hash, EVENT_HASH_BYTES);

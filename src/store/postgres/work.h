@@ -11,6 +11,7 @@
 #define STORE_POSTGRES_WORK_H
 
 #include "store/digest.h"
+#include "store/tally.h"
 #include "store/postgres/handle.h"
 
 struct postgres_entry {
@@ -21,7 +22,7 @@ struct postgres_entry {
     bool body_here; /* job.payload is set */
     size_t body_bytes;
     unsigned char digest[JOB_DIGEST_BYTES_MAX];
-    struct postgres_entry *next;
+    struct postgres_entry *next, *next_of_chain;
 };
 
 /* What a claim may take, in order. */
@@ -36,14 +37,15 @@ struct postgres_answer {
 };
 
 struct postgres_round {
-    struct map by_seq, by_name;
+    struct map by_seq, by_name, by_chain;
     struct postgres_entry *first, **last;
     struct postgres_candidates *claims; /* by the operation's place in the round */
     struct postgres_entry **due;
     size_t due_count;
     instant next_at;                   /* the first time that has not come */
     struct postgres_answer *answers;   /* texts of entries point into them */
-    PGresult *orphans, *oldest_events; /* two of these */
+    PGresult *orphans, *oldest_events, *owned; /* three of these */
+    uint64_t low_mark;                         /* of what it asks */
     size_t begin, end;                 /* operations */
     struct arena memory;
 };
@@ -54,6 +56,7 @@ struct postgres_batch {
     instant now;
     struct arena *memory; /* results */
     struct postgres_round round;
+    struct redrive_tally tally;
     bool begun; /* the transaction, at the server */
     bool wrote;
     struct error *err;
@@ -94,11 +97,25 @@ enum status job_texts_copy(struct job *job, struct arena *memory) MUST_CHECK;
 
 enum status batch_no_memory(struct postgres_batch *batch);
 
-/* ask.c: how many operations from `begin` on can be one round; then what they need to know. */
+/* chain.c: the round knows of a job that may have a key. */
+enum status chain_join(struct postgres_batch *batch, struct postgres_entry *entry) MUST_CHECK;
+/* Whether a job of that chain has not ended; `chain` 0: none has. */
+enum status chain_held(struct postgres_batch *batch, int64_t lane, int64_t chain, bool *ret_held) MUST_CHECK;
+/* A job was changed: what that means for the next of its key. */
+enum status chain_follow(struct postgres_batch *batch, const struct job *before, const struct job *after,
+                         struct released *ret_released) MUST_CHECK;
+
+/*
+ * ask.c: the lanes that a batch names by their number; how many operations from `begin` on can be one round; then what they
+ * need to know.
+ */
+enum status lanes_ask(struct postgres_batch *batch, const struct store_op *ops, size_t count) MUST_CHECK;
 size_t round_plan(struct postgres_batch *batch, const struct store_op *ops, size_t begin, size_t count);
 enum status round_ask(struct postgres_batch *batch, const struct store_op *ops) MUST_CHECK;
 /* The bodies of large jobs, which were not asked for at once. */
 enum status bodies_ask(struct postgres_batch *batch, struct postgres_entry **entries, size_t count) MUST_CHECK;
+/* One statement, at once; its answer lives as long as the round. */
+enum status answer_ask(struct postgres_batch *batch, enum postgres_statement statement, PGresult **ret_answer) MUST_CHECK;
 enum status numbers_ask(struct postgres_batch *batch, enum postgres_statement which, struct postgres_block *block,
                         int64_t size) MUST_CHECK;
 
@@ -107,6 +124,8 @@ enum status op_apply(struct postgres_batch *batch, struct store_op *op, size_t p
 
 /* write.c: sends what the round has changed; then, at the end, what the batch has counted, its seal and the commit. */
 enum status round_write(struct postgres_batch *batch) MUST_CHECK;
+/* Sends what the batch has counted for redrives. */
+enum status batch_tally(struct postgres_batch *batch) MUST_CHECK;
 enum status batch_seal(struct postgres_batch *batch) MUST_CHECK;
 /* Sends one statement of the batch with its parameters. */
 enum status batch_send(struct postgres_batch *batch, enum postgres_statement statement) MUST_CHECK;

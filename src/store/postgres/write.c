@@ -2,6 +2,7 @@
 #include "store/postgres/work.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { STATEMENT_BYTES_MAX = 32 << 20 }; /* a statement that has grown so large is sent, and another begun */
@@ -55,6 +56,23 @@ static void queue_row(struct postgres_params *params, const struct job *job)
     params_int(params, 2, job->seq);
 }
 
+static void chain_row(struct postgres_params *params, const struct job *job)
+{
+    params_int(params, 0, job->lane);
+    params_int(params, 1, job->chain);
+    params_int(params, 2, job->seq);
+}
+
+static bool was_chained(const struct postgres_entry *entry)
+{
+    return entry->was && job_is_chained(&entry->before);
+}
+
+static bool is_chained(const struct postgres_entry *entry)
+{
+    return entry->is && job_is_chained(&entry->job);
+}
+
 static bool stays_in_queue(const struct postgres_entry *entry)
 {
     return entry->was && entry->before.ready && entry->is && entry->job.ready && entry->before.rank == entry->job.rank;
@@ -70,6 +88,17 @@ static instant due_now(const struct postgres_entry *entry)
     return entry->is ? job_due(&entry->job) : INSTANT_NONE;
 }
 
+static void timer_row(struct postgres_batch *batch, enum postgres_statement which, const struct job *job, instant due)
+{
+    struct postgres_params *params = batch_params(batch, which);
+    struct store_lane *lane = lane_table_by_id(&batch->store->lanes, job->lane);
+    if (which == WRITE_TIMER)
+        lane->next_at = instant_earlier(lane->next_at, due);
+    params_int(params, 0, lane->shard);
+    params_int(params, 1, due);
+    params_int(params, 2, job->seq);
+}
+
 static void take_away(struct postgres_batch *batch, const struct postgres_entry *entry)
 {
     assert(entry->was);
@@ -79,10 +108,10 @@ static void take_away(struct postgres_batch *batch, const struct postgres_entry 
         queue_row(batch_params(batch, WRITE_QUEUE_DELETE), before);
     if (before->lease_token != 0 && (!entry->is || entry->job.lease_token == 0))
         params_int(batch_params(batch, WRITE_LEASE_DELETE), 0, before->seq);
-    if (due != INSTANT_NONE && due != due_now(entry)) {
-        params_int(batch_params(batch, WRITE_TIMER_DELETE), 0, due);
-        params_int(batch_params(batch, WRITE_TIMER_DELETE), 1, before->seq);
-    }
+    if (due != INSTANT_NONE && due != due_now(entry))
+        timer_row(batch, WRITE_TIMER_DELETE, before, due);
+    if (was_chained(entry) && !is_chained(entry))
+        chain_row(batch_params(batch, WRITE_CHAINED_DELETE), before);
     if (!entry->is) {
         params_int(batch_params(batch, WRITE_STATE_DELETE), 0, before->seq);
         params_int(batch_params(batch, WRITE_JOB_DELETE), 0, before->seq);
@@ -122,6 +151,9 @@ static void job_row(struct postgres_batch *batch, const struct postgres_entry *e
     params_bytes(params, 13, job->correlation_id);
     params_bytes(params, 14, job->metadata);
     params_bytes(params, 15, entry->job.payload);
+    params_int(params, 16, job->chain);
+    params_bytes(params, 17, job->key);
+    params_bytes(params, 18, job->callback);
 }
 
 /* Of a running job: what it will be without its lease, as far as that is known. */
@@ -150,8 +182,9 @@ static void state_row(struct postgres_batch *batch, const struct job *job)
                                 job->dead_at,
                                 job->state == STATE_DEAD ? job->expires_at : job->forget_at,
                                 (int64_t)job->last_class,
-                                job->last_event };
-    const struct slice texts[] = { job->last_code, job->last_error, job->dead_code, job->reference };
+                                job->last_event,
+                                (job->behind ? LINK_BEHIND : 0) | (job->gap ? LINK_GAP : 0) };
+    const struct slice texts[] = { job->last_code, job->last_error, job->dead_code, job->reference, job->redrive };
     enum { NUMBERS = sizeof numbers / sizeof *numbers, TEXTS = sizeof texts / sizeof *texts };
     for (int i = 0; i < NUMBERS; i++)
         params_instant(params, i, numbers[i]);
@@ -164,7 +197,8 @@ static void lease_row(struct postgres_batch *batch, const struct job *job)
     assert(job->state == STATE_RUNNING && job->lease_token > 0); /* invariant 3 */
     struct postgres_params *params = batch_params(batch, WRITE_LEASE);
     const int64_t numbers[] = { job->seq,      job->lease_token, job->lease_until, job->updated_at,
-                                job->first_at, job->last_event,  job->attempts,    job->attempts_total };
+                                job->first_at, job->last_event,  job->attempts,    job->attempts_total,
+                                job->lease_session };
     for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
         params_int(params, i, numbers[i]);
     params_bytes(params, sizeof numbers / sizeof *numbers, job->lease_owner);
@@ -192,10 +226,10 @@ static enum status put_in_place(struct postgres_batch *batch, const struct postg
         queue_row(batch_params(batch, WRITE_QUEUE), &entry->job);
     if (entry->lease_dirty && entry->job.lease_token != 0)
         lease_row(batch, &entry->job);
-    if (due != INSTANT_NONE && due != due_before(entry)) {
-        params_int(batch_params(batch, WRITE_TIMER), 0, due);
-        params_int(batch_params(batch, WRITE_TIMER), 1, entry->job.seq);
-    }
+    if (due != INSTANT_NONE && due != due_before(entry))
+        timer_row(batch, WRITE_TIMER, &entry->job, due);
+    if (is_chained(entry) && !was_chained(entry))
+        chain_row(batch_params(batch, WRITE_CHAINED), &entry->job);
     enum postgres_statement large = !entry->was ? WRITE_JOBS : WRITE_BODY;
     const struct postgres_params *params = &batch->store->params[large];
     return params->types && params_size(params) > STATEMENT_BYTES_MAX ? send_rows(batch, large) : STATUS_OK;
@@ -207,22 +241,22 @@ enum status round_write(struct postgres_batch *batch)
     for (const struct postgres_entry *entry = batch->round.first; entry; entry = entry->next)
         if (entry->was)
             take_away(batch, entry);
-    enum status status = send_all(batch, WRITE_LANES, WRITE_TIMER_DELETE);
+    enum status status = send_all(batch, WRITE_LANES, WRITE_CHAINED_DELETE);
     for (const struct postgres_entry *entry = batch->round.first; entry && status == STATUS_OK; entry = entry->next)
         if (entry->is)
             status = put_in_place(batch, entry);
     if (status == STATUS_OK)
-        status = send_all(batch, WRITE_JOBS, WRITE_TIMER);
+        status = send_all(batch, WRITE_JOBS, WRITE_CHAINED);
     return status == STATUS_OK ? send_all(batch, WRITE_EVENTS, WRITE_ARCHIVE) : status;
 }
 
 /* ---- the end ---- */
 
-static void counts_row(struct postgres_params *params, const struct store_lane *lane)
+static void counts_row(struct postgres_params *params, const struct store_lane *lane, int64_t slot)
 {
     const struct lane_counts *now = &lane->lane.counts, *before = &lane->shown.committed;
     const int64_t numbers[] = { lane->lane.id,
-                                SLOT,
+                                slot,
                                 now->pending - before->pending,
                                 now->running - before->running,
                                 now->waiting - before->waiting,
@@ -237,11 +271,26 @@ static void counts_row(struct postgres_params *params, const struct store_lane *
 
 static void lane_row(struct postgres_batch *batch, const struct store_lane *lane)
 {
-    counts_row(batch_params(batch, WRITE_COUNTS), lane);
-    if (lane->listed == (lane->stored > 0))
+    bool live = lane->stored > 0 || batch->store->shared; /* others may be adding to it */
+    counts_row(batch_params(batch, WRITE_COUNTS), lane, batch->store->chain);
+    if (lane->listed == live)
         return;
     params_int(batch_params(batch, WRITE_LANES_LIVE), 0, lane->lane.id);
-    params_int(batch_params(batch, WRITE_LANES_LIVE), 1, lane->stored > 0);
+    params_int(batch_params(batch, WRITE_LANES_LIVE), 1, live);
+}
+
+enum status batch_tally(struct postgres_batch *batch)
+{
+    char name[TALLY_NAME_BYTES + 24];
+    for (size_t i = 0; i < batch->tally.count; i++) { /* a row a writer, so that none waits for another's commit */
+        struct postgres_params *params = batch_params(batch, WRITE_TALLY);
+        snprintf(name, sizeof name, "%s.%lld", batch->tally.rows[i].name, (long long)batch->store->chain);
+        params_bytes(params, 0, SPACE_TALLY);
+        params_bytes(params, 1, slice_from(name));
+        params_int(params, 2, batch->tally.rows[i].more);
+    }
+    batch->tally.count = 0;
+    return send_rows(batch, WRITE_TALLY);
 }
 
 enum status batch_seal(struct postgres_batch *batch)
@@ -251,19 +300,22 @@ enum status batch_seal(struct postgres_batch *batch)
     unsigned char mark[EVENT_HASH_BYTES];
     for (size_t i = 0; i < store->lanes.touched_count; i++)
         lane_row(batch, store->lanes.touched[i]);
-    enum status status = send_rows(batch, WRITE_COUNTS);
+    enum status status = batch_tally(batch);
+    if (status == STATUS_OK)
+        status = send_rows(batch, WRITE_COUNTS);
     if (status == STATUS_OK)
         status = send_rows(batch, WRITE_LANES_LIVE);
     if (status != STATUS_OK)
         return status;
     memcpy(head.hash, store->progress.event_hash, EVENT_HASH_BYTES);
-    trail_head_mark(store->key_set ? &store->key : NULL, &head, mark);
+    trail_head_mark(store->seals.key_set ? &store->seals.key : NULL, &head, mark);
     struct postgres_params *params = batch_params(batch, WRITE_SEAL);
-    params_int(params, 0, CHAIN_ID);
+    params_int(params, 0, store->chain);
     params_int(params, 1, store->term);
     params_int(params, 2, ++store->progress.batch);
     params_int(params, 3, head.number);
     params_bytes(params, 4, (struct slice){ (const char *)head.hash, EVENT_HASH_BYTES });
     params_bytes(params, 5, (struct slice){ (const char *)mark, EVENT_HASH_BYTES });
+    params_int(params, 6, store->lanes.waiting - store->batch.waiting_before);
     return batch_send(batch, WRITE_SEAL);
 }

@@ -1,6 +1,7 @@
 #include "store/sqlite/apply.h"
 
 #include "store/sqlite/disk.h"
+#include "store/sqlite/erase.h"
 #include "store/sqlite/held.h"
 #include "store/sqlite/lane.h"
 #include "store/sqlite/seal.h"
@@ -67,6 +68,7 @@ static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, s
     enum status status = batch_begin(batch);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         ops[i].status = STATUS_OK;
+        ops[i].ret_released = (struct released){ 0 };
         if (ops[i].data.len > EVENT_DATA_BYTES_MAX)
             ops[i].status = STATUS_LIMIT;
         else
@@ -74,6 +76,8 @@ static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, s
     }
     if (status == STATUS_OK)
         status = sqlite_rows_flush(batch, ROWS_ALL);
+    if (status == STATUS_OK)
+        status = sqlite_tally_write(batch);
     if (status == STATUS_OK)
         status = sqlite_lanes_write(batch);
     if (status == STATUS_OK)
@@ -123,6 +127,7 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
             batch_rollback(&batch);
         else /* once more: what went into a file that was gone by then may not be acknowledged */
             status = sqlite_watch_names(store, batch.err);
+        sqlite_erase_end(&batch);
         arena_release(&batch.scratch);
     }
     if (status == STATUS_IO || status == STATUS_CORRUPT)

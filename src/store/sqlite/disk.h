@@ -25,6 +25,8 @@ int sqlite_room_settle(struct sqlite_store *store) MUST_CHECK;
 
 /* Once a second: gives back some free pages when little is written. A full disk is no failure. */
 enum status sqlite_vacuum(struct sqlite_store *store, struct error *err) MUST_CHECK;
+/* For some milliseconds: gives back free pages, of which there are `pages`, until so many are left. */
+enum status sqlite_vacuum_slices(struct sqlite_store *store, int64_t pages, int64_t left, struct error *err) MUST_CHECK;
 
 /* ---- watch.c ---- */
 

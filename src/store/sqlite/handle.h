@@ -10,6 +10,7 @@
 #include "store/sqlite/connection.h"
 #include "store/sqlite/rows.h"
 #include "store/sqlite/sqlite.h"
+#include "store/tally.h"
 #include "store/totals.h"
 #include "store/trail.h"
 
@@ -17,6 +18,7 @@
 
 enum {
     PAGE_BYTES = 4096,
+    BUSY_TIMEOUT_MS = 5000, /* a reader waits so long while the log is being recovered */
     LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
     LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
     SALTS_AT_ONCE = 64, /* drawn by one system call */
@@ -25,9 +27,7 @@ enum {
 
 /* Prepared once by the writer; the SQL stands in statement.c. */
 enum statement {
-    STATEMENT_BEGIN,
-    STATEMENT_COMMIT,
-    STATEMENT_ROLLBACK,
+    STATEMENT_BEGIN, STATEMENT_COMMIT, STATEMENT_ROLLBACK,
     STATEMENT_META_SET,
     STATEMENT_LANE_INSERT,
     STATEMENT_LANE_UPDATE,
@@ -57,11 +57,15 @@ enum statement {
     STATEMENT_TIMER_DELETE,
     STATEMENT_TIMER_DUE,
     STATEMENT_TIMER_NEXT,
+    STATEMENT_CHAIN_ADD,
+    STATEMENT_CHAIN_REMOVE,
+    STATEMENT_CHAIN_AFTER,
     STATEMENT_LEASE_WRITE,
     STATEMENT_LEASE_DELETE,
     STATEMENT_EVENT_INSERT,
     STATEMENT_EVENT_OLDEST,
     STATEMENT_EVENT_DELETE,
+    STATEMENT_EVENT_DATA, STATEMENT_EVENT_ERASE,
     STATEMENT_ARCHIVE_INSERT,
     STATEMENT_ARCHIVE_DELETE,
     STATEMENT_TRIMMED_DELETE,
@@ -69,6 +73,7 @@ enum statement {
     STATEMENT_HEAD_WRITE,
     STATEMENT_SAVED_WRITE,
     STATEMENT_SAVED_DELETE,
+    STATEMENT_TALLY_ADD,
     STATEMENT_COUNT
 };
 
@@ -135,6 +140,7 @@ struct sqlite_log_state {
 struct sqlite_vacuum {
     bool can_shrink; /* the file was made with room to say where its pages are */
     bool uncut;      /* pages were given back, and the file is as long as before */
+    bool scrub;      /* something was erased: what is free is to go from the file, and from the log */
     int64_t event;   /* the newest when it was last looked */
 };
 
@@ -158,6 +164,7 @@ struct sqlite_store {
     struct sqlite_lanes lanes;
     struct totals totals;
     struct sqlite_rows rows[ROWS_COUNT];
+    struct sqlite_gone gone;
     unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */
     struct sqlite_helds held;
     struct sqlite_progress progress, saved;
@@ -177,6 +184,8 @@ struct sqlite_batch {
     instant now;
     struct arena *memory; /* results */
     struct arena scratch; /* released when the batch ends */
+    struct redrive_tally tally;
+    bool erases;          /* something goes because of a person */
     bool ready_taken;     /* a claim is under way, which takes its jobs out of `ready` all at once */
     struct error *err;
 };

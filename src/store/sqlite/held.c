@@ -50,9 +50,9 @@ void sqlite_held_put(struct sqlite_store *store, const struct sqlite_row *row)
     struct sqlite_held *held = place_of(store, row->job.seq);
     struct sqlite_row copy = *row;
     struct slice *const texts[] = { &copy.job.id, &copy.job.last_code, &copy.job.last_error, &copy.job.dead_code,
-                                    &copy.job.reference, &copy.job.lease_owner };
+                                    &copy.job.reference, &copy.job.redrive, &copy.job.lease_owner };
     struct slice *const absent[] = { &copy.job.content_type, &copy.job.headers, &copy.job.correlation_id,
-                                     &copy.job.metadata, &copy.job.payload };
+                                     &copy.job.metadata, &copy.job.key, &copy.job.callback, &copy.job.payload };
     char bytes[HELD_TEXT_BYTES]; /* first here: the texts may be those of the same place */
     size_t used = 0;
     bool fits = true;

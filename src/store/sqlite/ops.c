@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "store/sqlite/digest.h"
+#include "store/sqlite/erase.h"
 #include "store/sqlite/lane.h"
 #include "store/sqlite/seal.h"
 #include "store/sqlite/statement.h"
@@ -29,11 +30,14 @@ static enum status refuse(struct store_op *op, enum status status)
 
 /* ---- OP_INSERT ---- */
 
-static enum status insert_existing(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *row)
+static enum status insert_existing(struct sqlite_batch *batch, struct store_op *op, struct sqlite_row *row)
 {
     assert(op->kind == OP_INSERT);
     struct op_insert *insert = &op->insert;
     unsigned char digest[JOB_DIGEST_BYTES];
+    enum status status = sqlite_digest_complete(batch, row);
+    if (status != STATUS_OK)
+        return status;
     job_digest(insert, digest);
     if (memcmp(digest, row->digest, JOB_DIGEST_BYTES) != 0)
         return refuse(op, STATUS_CONFLICT);
@@ -43,6 +47,7 @@ static enum status insert_existing(struct sqlite_batch *batch, struct store_op *
     insert->ret_seq = row->job.seq;
     insert->ret_lane = row->job.lane;
     insert->ret_existed = true;
+    insert->ret_behind = false;
     return STATUS_OK;
 }
 
@@ -75,7 +80,18 @@ static enum status payload_insert(struct sqlite_batch *batch, int64_t seq, const
     row[3] = value_text(insert->correlation_id);
     row[4] = value_text(insert->metadata);
     row[5] = value_blob(insert->payload.data, insert->payload.len);
+    row[6] = value_text(insert->key);
+    row[7] = value_text(insert->callback);
     return STATUS_OK;
+}
+
+/* Whether another of its key has not ended. */
+static enum status chain_held(struct sqlite_batch *batch, const struct job *job, bool *ret_held)
+{
+    int64_t seq = 0;
+    enum status status = job->chain != 0 ? sqlite_chain_after(batch, job, 0, &seq) : STATUS_OK;
+    *ret_held = seq != 0;
+    return status;
 }
 
 static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, struct slice id)
@@ -87,6 +103,10 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
     if (status != STATUS_OK)
         return status;
     struct sqlite_row row = { .key = insert->id.len > 0 ? (int64_t)job_key(insert->tenant, id) : 0 };
+    const struct job chained = { .lane = lane->lane.id, .chain = job_chain(insert->key) };
+    status = chain_held(batch, &chained, &insert->ret_behind);
+    if (status != STATUS_OK)
+        return status;
     change_insert(insert, batch->now, &row.job);
     row.job.seq = batch->store->progress.seq_last + 1;
     row.job.lane = lane->lane.id;
@@ -195,7 +215,7 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
     sqlite3_stmt *statement = batch->store->statements[which];
     size_t count = 0, bytes = 0, bytes_max = claim->bytes_max;
     bool more;
-    enum status status = sqlite_rows_flush(batch, 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY);
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY | ROWS_GONE);
     *ret_count = 0;
     if (status != STATUS_OK)
         return status;
@@ -274,16 +294,19 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     return status;
 }
 
-/* ---- OP_SETTLE, OP_EXTEND, OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
+/* ---- OP_SETTLE, OP_EXTEND, OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_UNDO, OP_PURGE, OP_ERASE ---- */
 
 static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row *row, struct slice payload)
 {
     assert(row->job.lease_token == 0);
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_PAYLOAD_UPDATE];
+    enum status status = sqlite_digest_complete(batch, row);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(statement, 1, row->job.seq);
     sqlite3_bind_blob64(statement, 2, payload.len ? payload.data : "", payload.len, SQLITE_STATIC);
-    enum status status = sqlite_run(batch, STATEMENT_PAYLOAD_UPDATE);
-    return status == STATUS_OK ? sqlite_digest_correct(batch, row, payload) : status;
+    status = sqlite_run(batch, STATEMENT_PAYLOAD_UPDATE);
+    return status == STATUS_OK ? sqlite_digest_correct(batch, row) : status;
 }
 
 /* Of one job that is there; `before` NULL: it is not. */
@@ -292,16 +315,23 @@ static enum status one_apply(struct sqlite_batch *batch, struct store_op *op, co
     assert(!before || before->job.seq > 0);
     struct sqlite_row after;
     struct change change;
+    enum status status = STATUS_OK;
     if (before)
         after = *before;
+    if (op->kind == OP_REDRIVE)
+        op->job.ret_behind = false;
+    if (op->kind == OP_REDRIVE && before && !job_is_chained(&before->job))
+        status = chain_held(batch, &before->job, &op->job.ret_behind);
+    if (status != STATUS_OK)
+        return status;
     op->status = change_apply(op, batch->now, before ? &after.job : NULL, &change);
     if (op->status != STATUS_OK)
         return STATUS_OK;
-    enum status status = STATUS_OK;
-    if (op->kind == OP_REDRIVE && op->job.payload_given)
+    if (op->job.payload_given && (op->kind == OP_REDRIVE || op->kind == OP_UNDO))
         status = payload_replace(batch, &after, op->job.payload);
-    return status == STATUS_OK ? sqlite_row_change(batch, before, change.deleted ? NULL : &after, change.event, op->data)
-                               : status;
+    if (status == STATUS_OK)
+        status = sqlite_row_change(batch, before, change.deleted ? NULL : &after, change.event, op->data);
+    return status == STATUS_OK ? sqlite_chain_follow(batch, &before->job, &after.job, &op->ret_released) : status;
 }
 
 static enum status leased_apply(struct sqlite_batch *batch, struct store_op *op)
@@ -318,7 +348,13 @@ static enum status named_apply(struct sqlite_batch *batch, struct store_op *op)
     bool found;
     if (op->job.payload_given && op->job.payload.len > VALUE_BYTES_MAX)
         return refuse(op, STATUS_LIMIT);
-    enum status status = sqlite_row_by_name(batch, op->job.tenant, op->job.id, &row, &found);
+    if (op->kind == OP_ERASE) {
+        enum status begun = sqlite_erase_begin(batch);
+        if (begun != STATUS_OK)
+            return begun;
+    }
+    enum status status = op->job.seq != 0 ? sqlite_row_by_seq(batch, op->job.seq, &row, &found)
+                                          : sqlite_row_by_name(batch, op->job.tenant, op->job.id, &row, &found);
     return status == STATUS_OK ? one_apply(batch, op, found ? &row : NULL) : status;
 }
 
@@ -379,7 +415,11 @@ static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, 
     lane->died += change.dead;
     if (change.ready)
         return sqlite_row_make_ready(batch, &before);
+    struct released released = { 0 };
     status = sqlite_row_change(batch, &before, change.deleted ? NULL : &after, change.event, op->data);
+    if (status == STATUS_OK && !change.deleted)
+        status = sqlite_chain_follow(batch, &before.job, &after.job, &released);
+    lane->promoted += released.ready;
     bool wanted = op->promote.name_expired && change.event == EVENT_TYPE_EXPIRED;
     return status == STATUS_OK && wanted ? expired_name(batch, &op->promote, &after.job) : status;
 }
@@ -584,6 +624,9 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
         [OP_TRIM] = sqlite_trim_apply,
         [OP_TAKE] = own_apply,
         [OP_GIVE] = own_apply,
+        [OP_UNDO] = named_apply,
+        [OP_ERASE] = named_apply,
+        [OP_ERASE_EVENTS] = sqlite_erase_apply,
     };
     assert((size_t)op->kind < sizeof table / sizeof table[0]);
     return table[op->kind](batch, op);

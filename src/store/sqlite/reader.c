@@ -1,5 +1,6 @@
 #include "store/sqlite/reader.h"
 
+#include "store/filter.h"
 #include "store/sqlite/outside.h"
 #include "store/sqlite/row.h"
 #include "store/sqlite/schema.h"
@@ -20,6 +21,7 @@ enum query {
     QUERY_SCAN_DEAD,
     QUERY_SCAN_WAITING,
     QUERY_SCAN_RUNNING,
+    QUERY_SCAN_REDRIVEN,
     QUERY_SCAN_ID,
     QUERY_EVENTS,
     QUERY_EVENTS_OLD, /* prepared in place of the other, by who looks from outside */
@@ -36,9 +38,10 @@ enum query {
 /* A leased job runs, whatever its row says. */
 #define SQL_STATE_NOW                                                                                                       \
     "CASE WHEN EXISTS (SELECT 1 FROM lease e WHERE e.seq = j.seq) THEN " SQL_STATE_RUNNING " ELSE j.state END"
-#define SQL_SCAN_COLUMNS "SELECT j.seq, " SQL_STATE_NOW ", j.last_code, j.dead_code, l.destination, l.tenant FROM "
-#define SQL_SCAN_ID_COLUMNS                                                                                                 \
-    "SELECT j.seq, " SQL_STATE_NOW ", j.last_code, j.dead_code, l.destination, l.tenant, j.id, j.key FROM "
+#define SQL_SCAN_COLUMNS_OF(state)                                                                                          \
+    "SELECT j.seq, " state ", j.last_code, j.dead_code, l.destination, l.tenant, j.id, j.key, j.last_error, j.created_at,"  \
+    " j.dead_at, j.redrive FROM "
+#define SQL_SCAN_COLUMNS SQL_SCAN_COLUMNS_OF(SQL_STATE_NOW)
 #define SQL_FIND                                                                                                            \
     "SELECT j.seq, j.id, l.tenant, coalesce(e.event, j.last_event) FROM job j CROSS JOIN lane l ON l.id = j.lane"           \
     " LEFT JOIN lease e ON e.seq = j.seq WHERE "
@@ -61,20 +64,23 @@ static const char *const query_texts[QUERY_COUNT] = {
         SQL_FIND "j.seq = ?2 UNION ALL " SQL_FIND "j.key = ?1 AND j.key <> 0",
     [QUERY_JOB] =
         "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id,"
-        " p.metadata, CASE WHEN ?2 THEN p.body END, l.destination, l.tenant FROM job j CROSS JOIN lane l ON l.id = j.lane"
+        " p.metadata, p.key, p.callback, CASE WHEN ?2 THEN p.body END, l.destination, l.tenant FROM job j CROSS JOIN lane l ON l.id = j.lane"
         " CROSS JOIN payload p ON p.seq = j.seq LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
     [QUERY_SCAN_ALL] =
         SQL_SCAN_COLUMNS "job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
-    [QUERY_SCAN_DEAD] = SQL_SCAN_COLUMNS "job j INDEXED BY job_dead CROSS JOIN lane l ON l.id = j.lane"
+    [QUERY_SCAN_DEAD] = SQL_SCAN_COLUMNS_OF(SQL_STATE_DEAD) "job j INDEXED BY job_dead CROSS JOIN lane l ON l.id = j.lane"
                                          " WHERE j.state = " SQL_STATE_DEAD " AND j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
     [QUERY_SCAN_WAITING] =
         SQL_SCAN_COLUMNS "job j INDEXED BY job_waiting CROSS JOIN lane l ON l.id = j.lane"
                          " WHERE j.state = " SQL_STATE_WAITING " AND j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
     [QUERY_SCAN_RUNNING] = SQL_SCAN_COLUMNS "lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN lane l ON l.id = j.lane"
                                             " WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2",
+    [QUERY_SCAN_REDRIVEN] =
+        SQL_SCAN_COLUMNS "job j INDEXED BY job_redriven CROSS JOIN lane l ON l.id = j.lane"
+                         " WHERE j.redrive IS NOT NULL AND j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
     [QUERY_SCAN_ID] =
-        SQL_SCAN_ID_COLUMNS "job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq = ?5 AND j.key = 0 UNION ALL "
-        SQL_SCAN_ID_COLUMNS "job j INDEXED BY job_key CROSS JOIN lane l ON l.id = j.lane"
+        SQL_SCAN_COLUMNS "job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq = ?5 AND j.key = 0 UNION ALL "
+        SQL_SCAN_COLUMNS "job j INDEXED BY job_key CROSS JOIN lane l ON l.id = j.lane"
                             " WHERE j.key <> 0 AND j.key BETWEEN ?1 AND ?3 AND (j.key, j.seq) > (?1, ?4) LIMIT ?2",
     [QUERY_EVENTS] = SQL_EVENT_COLUMNS "WHERE v.number > ?1 ORDER BY v.number LIMIT ?2",
     [QUERY_EVENTS_OLD] = SQL_EVENT_COLUMNS_OLD "WHERE v.number > ?1 ORDER BY v.number LIMIT ?2",
@@ -297,19 +303,50 @@ static bool matches(struct slice wanted, struct slice value)
     return wanted.len == 0 || slice_equal(wanted, value);
 }
 
+/* What a scan shows of the job that it stands on; the texts are borrowed from it. */
+static struct job scanned_job(sqlite3_stmt *query)
+{
+    return (struct job){
+        .seq = sqlite3_column_int64(query, 0),
+        .state = (enum job_state)sqlite3_column_int(query, 1),
+        .last_code = sqlite_column_slice(query, 2),
+        .dead_code = sqlite_column_slice(query, 3),
+        .destination = sqlite_column_slice(query, 4),
+        .tenant = sqlite_column_slice(query, 5),
+        .id = sqlite_column_slice(query, 6),
+        .last_error = sqlite_column_slice(query, 8),
+        .created_at = sqlite3_column_int64(query, 9),
+        .dead_at = sqlite_column_instant(query, 10),
+        .redrive = sqlite_column_slice(query, 11),
+    };
+}
+
+static bool scan_is_sound(sqlite3_stmt *query)
+{
+    int state = sqlite3_column_int(query, 1);
+    return state > STATE_NONE && state < STATE_COUNT;
+}
+
 static bool scan_matches(sqlite3_stmt *query, const struct job_filter *filter)
 {
     if (filter->state != STATE_NONE && sqlite3_column_int(query, 1) != (int)filter->state)
         return false;
+    if (!scan_is_sound(query))
+        return true; /* who reads it tells */
     if (!matches(filter->code, sqlite_column_slice(query, 2)) && !matches(filter->code, sqlite_column_slice(query, 3)))
         return false;
-    return matches(filter->destination, sqlite_column_slice(query, 4)) &&
-           matches(filter->tenant, sqlite_column_slice(query, 5));
+    if (!matches(filter->destination, sqlite_column_slice(query, 4)) ||
+        !matches(filter->tenant, sqlite_column_slice(query, 5)))
+        return false;
+    const struct job job = filter_has_rest(filter) ? scanned_job(query) : (struct job){ .seq = 0 };
+    return job.seq == 0 || filter_means(filter, &job);
 }
 
-static enum query scan_of(enum job_state state)
+static enum query scan_of(const struct job_filter *filter)
 {
-    switch (state) {
+    if (filter->redrive.len > 0)
+        return QUERY_SCAN_REDRIVEN;
+    switch (filter->state) {
     case STATE_DEAD:
         return QUERY_SCAN_DEAD;
     case STATE_WAITING:
@@ -321,14 +358,40 @@ static enum query scan_of(enum job_state state)
     }
 }
 
-/* The numbers of a page's jobs. Looks for one more than fits, to know whether there is a next page. */
-static enum status scan(const struct reading *reading, const struct job_filter *filter, size_t max, int64_t *ret_seqs,
-                        size_t *ret_count, int64_t *ret_next_seq)
+/* A page's jobs by their numbers and, if only the brief ones are wanted, as the scan shows them. */
+struct found {
+    int64_t seqs[STORE_PAGE_MAX];
+    struct job *jobs; /* NULL: only the numbers */
+    size_t count;
+};
+
+static enum status keep_found(const struct reading *reading, sqlite3_stmt *query, struct found *found)
+{
+    assert(found->count < STORE_PAGE_MAX);
+    found->seqs[found->count++] = sqlite3_column_int64(query, 0);
+    if (!found->jobs)
+        return STATUS_OK;
+    struct job *job = &found->jobs[found->count - 1];
+    *job = scanned_job(query);
+    if (!scan_is_sound(query))
+        return error_set(reading->err, STATUS_CORRUPT, "job %lld has impossible values", (long long)job->seq);
+    struct slice *const texts[] = { &job->last_code, &job->dead_code, &job->destination, &job->tenant,
+                                    &job->id,        &job->last_error, &job->redrive };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        *texts[i] = texts[i]->len > 0 ? arena_copy(reading->memory, *texts[i]) : SLICE("");
+        if (!texts[i]->data)
+            return no_memory(reading);
+    }
+    return STATUS_OK;
+}
+
+/* Looks for one more than fits, to know whether there is a next page. */
+static enum status scan(const struct reading *reading, const struct job_filter *filter, size_t max, struct found *found,
+                        int64_t *ret_next_seq)
 {
     assert(max <= STORE_PAGE_MAX);
-    enum query which = scan_of(filter->state);
+    enum query which = scan_of(filter);
     sqlite3_stmt *query = reading->reader->queries[which];
-    size_t count = 0;
     int looked_at = 0;
     int64_t seq = 0;
     bool more, full = false;
@@ -339,17 +402,16 @@ static enum status scan(const struct reading *reading, const struct job_filter *
         looked_at++;
         seq = sqlite3_column_int64(query, 0);
         if (scan_matches(query, filter)) {
-            full = count == max;
+            full = found->count == max;
             if (!full)
-                ret_seqs[count++] = seq;
+                status = keep_found(reading, query, found);
         }
-        if (!full)
+        if (!full && status == STATUS_OK)
             status = query_next(reading, which, &more);
     }
     sqlite3_reset(query);
-    *ret_count = count;
     if (full)
-        *ret_next_seq = count > 0 ? ret_seqs[count - 1] : seq + 1;
+        *ret_next_seq = found->count > 0 ? found->seqs[found->count - 1] : seq + 1;
     else
         *ret_next_seq = looked_at == ROWS_LOOKED_AT_MAX ? seq : 0;
     return status;
@@ -382,8 +444,8 @@ static void bind_id(sqlite3_stmt *query, const struct job_filter *filter)
     sqlite3_bind_int64(query, 5, place == 0 ? sqlite_id_seq(filter->id) : 0);
 }
 
-static enum status scan_id(const struct reading *reading, const struct job_filter *filter, size_t max, int64_t *ret_seqs,
-                           size_t *ret_count, int64_t *ret_next)
+static enum status scan_id(const struct reading *reading, const struct job_filter *filter, size_t max, struct found *found,
+                           int64_t *ret_next)
 {
     assert(max <= STORE_PAGE_MAX);
     sqlite3_stmt *query = reading->reader->queries[QUERY_SCAN_ID];
@@ -393,17 +455,18 @@ static enum status scan_id(const struct reading *reading, const struct job_filte
     bind_id(query, filter);
     sqlite3_bind_int(query, 2, ROWS_LOOKED_AT_MAX);
     enum status status = query_next(reading, QUERY_SCAN_ID, &more);
-    for (*ret_count = 0; status == STATUS_OK && more && !full;) {
+    while (status == STATUS_OK && more) {
         int64_t seq = sqlite3_column_int64(query, 0);
         bool wanted = slice_equal(sqlite_column_slice(query, 6), filter->id) && scan_matches(query, filter);
-        full = wanted && *ret_count == max;
+        full = wanted && found->count == max;
         if (full)
             break;
         if (wanted)
-            ret_seqs[(*ret_count)++] = seq;
+            status = keep_found(reading, query, found);
         last = id_place(sqlite3_column_int64(query, 7), seq);
         looked_at++;
-        status = query_next(reading, QUERY_SCAN_ID, &more);
+        if (status == STATUS_OK)
+            status = query_next(reading, QUERY_SCAN_ID, &more);
     }
     sqlite3_reset(query);
     *ret_next = full || looked_at == ROWS_LOOKED_AT_MAX ? last : 0;
@@ -414,21 +477,26 @@ static enum status page_read(const struct reading *reading, const struct job_fil
                              struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq)
 {
     assert(reading->memory);
-    int64_t seqs[STORE_PAGE_MAX], next = 0;
-    size_t count = 0;
-    enum status status = filter->id.len > 0 ? scan_id(reading, filter, page_size(max), seqs, &count, &next)
-                                            : scan(reading, filter, page_size(max), seqs, &count, &next);
+    struct found found;
+    bool brief = filter->brief && !with_payload;
+    int64_t next = 0;
+    found.count = 0;
+    found.jobs = brief ? arena_alloc_array(reading->memory, page_size(max), sizeof *found.jobs) : NULL;
+    if (brief && !found.jobs)
+        return no_memory(reading);
+    enum status status = filter->id.len > 0 ? scan_id(reading, filter, page_size(max), &found, &next)
+                                            : scan(reading, filter, page_size(max), &found, &next);
     if (status != STATUS_OK)
         return status;
-    struct job *jobs = arena_alloc_array(reading->memory, count, sizeof *jobs);
+    struct job *jobs = brief ? found.jobs : arena_alloc_array(reading->memory, found.count, sizeof *jobs);
     if (!jobs)
         return no_memory(reading);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = job_read(reading, seqs[i], with_payload, &jobs[i]);
+    for (size_t i = 0; !brief && i < found.count && status == STATUS_OK; i++)
+        status = job_read(reading, found.seqs[i], with_payload, &jobs[i]);
     if (status != STATUS_OK)
         return status;
     *ret_jobs = jobs;
-    *ret_count = count;
+    *ret_count = found.count;
     *ret_next_seq = next;
     return STATUS_OK;
 }

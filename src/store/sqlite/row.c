@@ -12,6 +12,13 @@
 static_assert(STATE_PENDING == 1 && STATE_RUNNING == 2 && STATE_WAITING == 3 && STATE_DEAD == 5,
               "the schema's SQL_STATE_... follow core/job.h");
 
+enum { LINK_BEHIND = 1, LINK_GAP = 2 };
+
+static int link_of(const struct job *job)
+{
+    return (job->behind ? LINK_BEHIND : 0) | (job->gap ? LINK_GAP : 0);
+}
+
 /* ---- Reading ---- */
 
 static enum status row_read_texts(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *row)
@@ -25,11 +32,14 @@ static enum status row_read_texts(sqlite3_stmt *statement, struct arena *memory,
         { COLUMN_LAST_ERROR, &row->job.last_error },
         { COLUMN_DEAD_CODE, &row->job.dead_code },
         { COLUMN_REFERENCE, &row->job.reference },
+        { COLUMN_REDRIVE, &row->job.redrive },
         { COLUMN_LEASE_OWNER, &row->job.lease_owner },
         { COLUMN_CONTENT_TYPE, &row->job.content_type },
         { COLUMN_HEADERS, &row->job.headers },
         { COLUMN_CORRELATION_ID, &row->job.correlation_id },
         { COLUMN_METADATA, &row->job.metadata },
+        { COLUMN_ORDER_KEY, &row->job.key },
+        { COLUMN_CALLBACK, &row->job.callback },
         { COLUMN_PAYLOAD, &row->job.payload },
     };
     enum status status = STATUS_OK;
@@ -91,6 +101,10 @@ static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
     job->last_event = sqlite3_column_int64(statement, COLUMN_LAST_EVENT);
     job->failed_at = sqlite_column_instant(statement, COLUMN_FAILED_AT);
     job->look_failed_at = sqlite_column_instant(statement, COLUMN_LOOK_FAILED_AT);
+    int link = sqlite3_column_int(statement, COLUMN_LINK);
+    job->chain = sqlite3_column_int64(statement, COLUMN_CHAIN);
+    job->behind = job->chain != 0 && (link & LINK_BEHIND) != 0;
+    job->gap = (link & LINK_GAP) != 0;
     job->lease_until = INSTANT_NONE;
     job->lease_fenced_at = INSTANT_NONE;
 }
@@ -135,7 +149,10 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
         *ret_found = true;
         return STATUS_OK;
     }
-    enum status status = sqlite_rows_flush(batch, ROWS_ALL);
+    *ret_found = false;
+    if (sqlite_gone_has(batch->store, seq))
+        return STATUS_OK;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY | 1 << ROWS_LEASE);
     if (status != STATUS_OK)
         return status;
     sqlite3_bind_int64(statement, 1, seq);
@@ -168,9 +185,8 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
     sqlite3_stmt *statement = batch->store->statements[which];
     int64_t seq = 0, key = (int64_t)job_key(tenant, id);
     bool more;
-    enum status status = STATUS_OK;
-    if (made_seq > 0 || sqlite_keys_may_have(batch->store, key))
-        status = sqlite_rows_flush(batch, 1 << ROWS_JOB);
+    bool may_be_new = made_seq > 0 || sqlite_keys_may_have(batch->store, key);
+    enum status status = sqlite_rows_flush(batch, (may_be_new ? 1 << ROWS_JOB : 0) | ROWS_GONE);
     if (status != STATUS_OK)
         return status;
     sqlite3_bind_int64(statement, 1, key);
@@ -330,6 +346,25 @@ static enum status row_count(struct sqlite_batch *batch, const struct sqlite_row
     return STATUS_OK;
 }
 
+static enum status chain_run(struct sqlite_batch *batch, enum statement which, const struct job *job)
+{
+    assert(job->chain != 0 && job->seq > 0);
+    sqlite3_stmt *statement = batch->store->statements[which];
+    sqlite3_bind_int64(statement, 1, job->lane);
+    sqlite3_bind_int64(statement, 2, job->chain);
+    sqlite3_bind_int64(statement, 3, job->seq);
+    return sqlite_run(batch, which);
+}
+
+static enum status chain_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    bool was = before && job_is_chained(&before->job);
+    bool is = after && job_is_chained(&after->job);
+    if (was == is)
+        return STATUS_OK;
+    return was ? chain_run(batch, STATEMENT_CHAIN_REMOVE, &before->job) : chain_run(batch, STATEMENT_CHAIN_ADD, &after->job);
+}
+
 static enum status row_place(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
     assert(!before || !after || before->job.seq == after->job.seq);
@@ -338,6 +373,8 @@ static enum status row_place(struct sqlite_batch *batch, const struct sqlite_row
         status = timer_move(batch, before, after);
     if (status == STATUS_OK)
         status = lease_move(batch, before, after);
+    if (status == STATUS_OK)
+        status = chain_move(batch, before, after);
     return status == STATUS_OK ? row_count(batch, before, after) : status;
 }
 
@@ -364,6 +401,8 @@ static enum status row_add(struct sqlite_batch *batch, const struct sqlite_row *
     row[8] = value_instant(job->run_at);
     row[9] = value_instant(job->deadline);
     row[10] = value_int(job->last_event);
+    row[11] = value_int(job->chain);
+    row[12] = value_int(link_of(job));
     if (after->key != 0)
         sqlite_keys_note(batch->store, after->key);
     return STATUS_OK;
@@ -398,6 +437,11 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
     sqlite3_bind_int64(statement, COLUMN_LAST_EVENT + 1, job->last_event);
     sqlite_bind_instant(statement, COLUMN_FAILED_AT + 1, job->failed_at);
     sqlite_bind_instant(statement, COLUMN_LOOK_FAILED_AT + 1, job->look_failed_at);
+    if (job->redrive.len > 0)
+        sqlite_bind_slice(statement, COLUMN_REDRIVE + 1, job->redrive);
+    else
+        sqlite3_bind_null(statement, COLUMN_REDRIVE + 1); /* it is in no index then */
+    sqlite3_bind_int(statement, COLUMN_LINK + 1, link_of(job));
 }
 
 /* A claim, or a longer lease, changes nothing but what the lease's row says. */
@@ -422,20 +466,44 @@ static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_ro
 {
     assert(row->job.lease_token == 0);
     struct sqlite_store *store = batch->store;
-    sqlite3_stmt *archive = store->statements[STATEMENT_ARCHIVE_INSERT];
     enum status status = STATUS_OK;
-    sqlite3_bind_int64(store->statements[STATEMENT_JOB_DELETE], 1, row->job.seq);
-    sqlite3_bind_int64(store->statements[STATEMENT_PAYLOAD_DELETE], 1, row->job.seq);
-    sqlite3_bind_int64(archive, 1, last_event);
-    sqlite3_bind_int64(archive, 2, (int64_t)job_key(row->job.tenant, row->job.id));
-    if (last_event > store->progress.trimmed_last)
-        status = sqlite_run(batch, STATEMENT_ARCHIVE_INSERT);
+    if (last_event > store->progress.trimmed_last) {
+        struct sqlite_value *archive = sqlite_rows_add(batch, ROWS_ARCHIVE);
+        if (!archive)
+            return STATUS_NO_MEMORY;
+        archive[0] = value_int(last_event);
+        archive[1] = value_int((int64_t)job_key(row->job.tenant, row->job.id));
+    }
     /* The newest number is read off the newest job when the store opens, so it must not go with it. */
     if (status == STATUS_OK && row->job.seq == store->progress.seq_last)
         status = sqlite_meta_set(batch, "seq", row->job.seq);
+    return status == STATUS_OK ? sqlite_gone_add(batch, row->job.seq) : status;
+}
+
+enum status sqlite_tally_write(struct sqlite_batch *batch)
+{
+    struct redrive_tally *tally = &batch->tally;
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_TALLY_ADD];
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < tally->count && status == STATUS_OK; i++) {
+        sqlite_bind_slice(statement, 1, SPACE_TALLY);
+        sqlite_bind_slice(statement, 2, slice_from(tally->rows[i].name));
+        sqlite3_bind_int64(statement, 3, tally->rows[i].more);
+        status = sqlite_run(batch, STATEMENT_TALLY_ADD);
+    }
+    tally->count = 0;
+    return status;
+}
+
+/* Counts what the change means for the redrive that has the job. */
+static enum status redrive_count(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    if ((!before || before->job.redrive.len == 0) && (!after || after->job.redrive.len == 0))
+        return STATUS_OK;
+    enum status status = tally_has_room(&batch->tally) ? STATUS_OK : sqlite_tally_write(batch);
     if (status == STATUS_OK)
-        status = sqlite_run(batch, STATEMENT_JOB_DELETE);
-    return status == STATUS_OK ? sqlite_run(batch, STATEMENT_PAYLOAD_DELETE) : status;
+        tally_note(&batch->tally, before ? &before->job : NULL, after ? &after->job : NULL);
+    return status;
 }
 
 enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_row *before, struct sqlite_row *after,
@@ -454,7 +522,9 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
     }
     if (after)
         after->job.last_event = last_event;
-    enum status status = row_place(batch, before, after);
+    enum status status = redrive_count(batch, before, after);
+    if (status == STATUS_OK)
+        status = row_place(batch, before, after);
     if (status == STATUS_OK)
         status = after ? row_write(batch, before, after) : row_delete(batch, before, last_event);
     if (after && after->job.state == STATE_RUNNING)
@@ -462,6 +532,57 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
     else
         sqlite_held_remove(batch->store, job->seq);
     return status;
+}
+
+/* ---- Jobs of one key ---- */
+
+enum status sqlite_chain_after(struct sqlite_batch *batch, const struct job *job, int64_t seq, int64_t *ret_seq)
+{
+    assert(job->chain != 0 && job->lane > 0);
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_CHAIN_AFTER];
+    bool found;
+    sqlite3_bind_int64(statement, 1, job->lane);
+    sqlite3_bind_int64(statement, 2, job->chain);
+    sqlite3_bind_int64(statement, 3, seq);
+    enum status status = sqlite_next(batch, STATEMENT_CHAIN_AFTER, &found);
+    *ret_seq = status == STATUS_OK && found ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_reset(statement);
+    return status;
+}
+
+/* Who is under way is not behind, and can be later than one that was redriven: at most one is passed over. */
+static enum status chain_behind(struct sqlite_batch *batch, const struct job *job, int64_t seq, struct sqlite_row *ret_row,
+                                bool *ret_found)
+{
+    int64_t next = seq;
+    *ret_found = false;
+    for (int i = 0; i < 2 && !*ret_found; i++) {
+        bool there = false;
+        enum status status = sqlite_chain_after(batch, job, next, &next);
+        if (status != STATUS_OK || next == 0)
+            return status;
+        status = sqlite_row_by_seq(batch, next, ret_row, &there);
+        if (status != STATUS_OK)
+            return status;
+        *ret_found = there && ret_row->job.behind;
+    }
+    return STATUS_OK;
+}
+
+enum status sqlite_chain_follow(struct sqlite_batch *batch, const struct job *before, const struct job *after,
+                                struct released *ret_released)
+{
+    enum chain_news news = change_chain(before, after);
+    struct sqlite_row row;
+    bool found;
+    if (news == CHAIN_SAME)
+        return STATUS_OK;
+    enum status status = chain_behind(batch, before, news == CHAIN_GAP ? before->seq : 0, &row, &found);
+    if (status != STATUS_OK || !found)
+        return status;
+    struct sqlite_row next = row;
+    change_next(news, after->state, batch->now, &next.job, ret_released);
+    return sqlite_row_change(batch, &row, &next, EVENT_TYPE_NONE, SLICE(""));
 }
 
 enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before)

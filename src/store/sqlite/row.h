@@ -16,8 +16,8 @@ struct sqlite_row {
 };
 
 /*
- * Every SELECT that sqlite_row_read takes gives these columns in this order. The first 31 are the job
- * table's own; JOB_UPDATE binds them as parameters 1 to 31.
+ * Every SELECT that sqlite_row_read takes gives these columns in this order. The first 34 are the job
+ * table's own; JOB_UPDATE binds them as parameters 1 to 34.
  */
 enum row_column {
     COLUMN_SEQ,
@@ -51,6 +51,9 @@ enum row_column {
     COLUMN_LAST_EVENT,
     COLUMN_FAILED_AT,
     COLUMN_LOOK_FAILED_AT,
+    COLUMN_REDRIVE,
+    COLUMN_CHAIN,
+    COLUMN_LINK,
     COLUMN_READY,
     COLUMN_LEASE_TOKEN,
     COLUMN_LEASE_UNTIL,
@@ -64,6 +67,8 @@ enum row_column {
     COLUMN_HEADERS,
     COLUMN_CORRELATION_ID,
     COLUMN_METADATA,
+    COLUMN_ORDER_KEY,
+    COLUMN_CALLBACK,
     COLUMN_PAYLOAD,
     COLUMN_DESTINATION,
     COLUMN_TENANT,
@@ -73,7 +78,7 @@ enum row_column {
     "j.seq, j.key, j.lane, j.id, j.digest, j.state, j.priority, j.step, j.rank, j.generation, j.attempts, "                 \
     "j.attempts_total, j.retry_count, j.step_count, j.redrives_auto, j.doubted, j.created_at, j.first_at, j.run_at, "       \
     "j.deadline, j.updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code, j.last_error, j.dead_code, "             \
-    "j.reference, j.last_event, j.failed_at, j.look_failed_at"
+    "j.reference, j.last_event, j.failed_at, j.look_failed_at, j.redrive, j.chain, j.link"
 
 #define SQL_LEASE_COLUMNS "e.token, e.until, e.owner, e.at, e.first_at, e.attempts, e.attempts_total, e.event"
 
@@ -96,6 +101,12 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
 enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, struct slice id, struct sqlite_row *ret_row,
                                bool *ret_found) MUST_CHECK;
 
+/* The first of a chain behind `seq`; 0: there is none. */
+enum status sqlite_chain_after(struct sqlite_batch *batch, const struct job *job, int64_t seq, int64_t *ret_seq) MUST_CHECK;
+/* What became of a job was written: what that means for the next of its key. */
+enum status sqlite_chain_follow(struct sqlite_batch *batch, const struct job *before, const struct job *after,
+                                struct released *ret_released) MUST_CHECK;
+
 /*
  * Invariant 2. The one way a job changes: `before` NULL is a new job, `after` NULL a deleted one. Moves it between
  * the ready, timer and lease tables, counts, and appends the event (EVENT_TYPE_NONE: there is none) in
@@ -103,7 +114,9 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
  */
 enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_row *before, struct sqlite_row *after,
                               enum event_type type, struct slice data) MUST_CHECK;
-/* The same for a job that only became ready: its own row stays as it is. */
+/* Writes what the batch has counted for redrives. */
+enum status sqlite_tally_write(struct sqlite_batch *batch) MUST_CHECK;
+/* Likewise for a job that only became ready: its own row stays as it is. */
 enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before) MUST_CHECK;
 /* Takes the jobs of a lane up to that one out of `ready`. */
 enum status sqlite_ready_take(struct sqlite_batch *batch, const struct job *last) MUST_CHECK;

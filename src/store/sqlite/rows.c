@@ -15,12 +15,13 @@ static const struct {
     int columns;
     enum statement write;
 } tables[ROWS_COUNT] = {
-    [ROWS_JOB] = { "rows_job", 11, STATEMENT_JOB_INSERT },
-    [ROWS_PAYLOAD] = { "rows_payload", 6, STATEMENT_PAYLOAD_INSERT },
+    [ROWS_JOB] = { "rows_job", 13, STATEMENT_JOB_INSERT },
+    [ROWS_PAYLOAD] = { "rows_payload", 8, STATEMENT_PAYLOAD_INSERT },
     [ROWS_READY] = { "rows_ready", 3, STATEMENT_READY_INSERT },
     [ROWS_TIMER] = { "rows_timer", 2, STATEMENT_TIMER_INSERT },
     [ROWS_LEASE] = { "rows_lease", 9, STATEMENT_LEASE_WRITE },
     [ROWS_EVENT] = { "rows_event", 13, STATEMENT_EVENT_INSERT },
+    [ROWS_ARCHIVE] = { "rows_archive", 2, STATEMENT_ARCHIVE_INSERT },
 };
 
 /* ---- The virtual table ---- */
@@ -170,6 +171,7 @@ void sqlite_rows_clear(struct sqlite_store *store)
 {
     for (int i = 0; i < ROWS_COUNT; i++)
         store->rows[i].count = 0;
+    store->gone = (struct sqlite_gone){ 0 };
     memset(store->keys_new, 0, sizeof store->keys_new);
 }
 
@@ -191,11 +193,42 @@ struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table
     return &rows->values[rows->count++ * columns];
 }
 
+/* ---- Rows that go ---- */
+
+static enum status gone_write(struct sqlite_batch *batch)
+{
+    static const enum statement steps[] = { STATEMENT_JOB_DELETE, STATEMENT_PAYLOAD_DELETE };
+    struct sqlite_gone gone = batch->store->gone;
+    enum status status = STATUS_OK;
+    batch->store->gone = (struct sqlite_gone){ 0 };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && gone.last > 0 && status == STATUS_OK; i++) {
+        sqlite3_bind_int64(batch->store->statements[steps[i]], 1, gone.first);
+        sqlite3_bind_int64(batch->store->statements[steps[i]], 2, gone.last);
+        status = sqlite_run(batch, steps[i]);
+    }
+    return status;
+}
+
+enum status sqlite_gone_add(struct sqlite_batch *batch, int64_t seq)
+{
+    assert(seq > 0 && !sqlite_gone_has(batch->store, seq));
+    struct sqlite_gone *gone = &batch->store->gone;
+    enum status status = gone->last + 1 == seq ? STATUS_OK : gone_write(batch);
+    if (status == STATUS_OK)
+        *gone = (struct sqlite_gone){ gone->last > 0 ? gone->first : seq, seq };
+    return status;
+}
+
+bool sqlite_gone_has(const struct sqlite_store *store, int64_t seq)
+{
+    return seq >= store->gone.first && seq <= store->gone.last;
+}
+
 enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which)
 {
     assert((which & ~(unsigned)ROWS_ALL) == 0);
     struct sqlite_store *store = batch->store;
-    enum status status = STATUS_OK;
+    enum status status = which & ROWS_GONE ? gone_write(batch) : STATUS_OK;
     for (int i = 0; i < ROWS_COUNT && status == STATUS_OK; i++) {
         if (!(which & 1u << i) || store->rows[i].count == 0)
             continue;

@@ -1,5 +1,5 @@
 /*
- * rows.h - new rows on their way into a table, written together.
+ * rows.h - new rows on their way into a table, and old ones on their way out, written together.
  */
 #ifndef STORE_SQLITE_ROWS_H
 #define STORE_SQLITE_ROWS_H
@@ -25,14 +25,19 @@ struct sqlite_value {
     };
 };
 
-enum rows_table_name { ROWS_JOB, ROWS_PAYLOAD, ROWS_READY, ROWS_TIMER, ROWS_LEASE, ROWS_EVENT, ROWS_COUNT };
-enum { ROWS_ALL = (1 << ROWS_COUNT) - 1 };
+enum rows_table_name { ROWS_JOB, ROWS_PAYLOAD, ROWS_READY, ROWS_TIMER, ROWS_LEASE, ROWS_EVENT, ROWS_ARCHIVE, ROWS_COUNT };
+enum { ROWS_GONE = 1 << ROWS_COUNT, ROWS_ALL = (1 << ROWS_COUNT) - 1 + ROWS_GONE };
 
 /* The new rows of one table wait here. */
 struct sqlite_rows {
     int columns;
     size_t count, capacity;
     struct sqlite_value *values; /* row after row */
+};
+
+/* Jobs that go, with their payloads: one after the other by their numbers; last 0: none. */
+struct sqlite_gone {
+    int64_t first, last;
 };
 
 /*
@@ -43,7 +48,10 @@ enum status sqlite_rows_init(struct sqlite_store *store, struct error *err) MUST
 void sqlite_rows_release(struct sqlite_store *store);
 /* The columns of one more row, to be filled in all; NULL: no memory, and the batch's error says so. */
 struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table_name which) MUST_CHECK;
-/* `which` are bits 1 << ROWS_...; ROWS_ALL. */
+/* A job and its payload go, with the next flush of ROWS_GONE: those that ended together go by one statement. */
+enum status sqlite_gone_add(struct sqlite_batch *batch, int64_t seq) MUST_CHECK;
+bool sqlite_gone_has(const struct sqlite_store *store, int64_t seq);
+/* `which` are bits 1 << ROWS_...; ROWS_GONE; ROWS_ALL. */
 enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which) MUST_CHECK;
 void sqlite_rows_clear(struct sqlite_store *store);
 /* Whether a job with that key may be among the new rows: a false yes costs a flush, a false no there is none. */

@@ -12,6 +12,8 @@ enum {
     WAL_KEEP_BYTES = 64 * 1024 * 1024, /* a longer one, after a long read, is cut when it starts anew */
 };
 
+#define SQL_TIME(column) "strftime('%Y-%m-%dT%H:%M:%fZ', " column " / 1000.0, 'unixepoch')"
+
 /*
  * Step i brings version i to i + 1, in one transaction. Steps that were released are never edited: add one.
  *
@@ -103,6 +105,31 @@ static const char *const migrations[] = {
     "CREATE INDEX lane_used ON lane (id) WHERE event = 0; CREATE INDEX lane_unused ON lane (event) WHERE event > 0;"
     "CREATE TABLE gone (destination TEXT PRIMARY KEY, completed INTEGER NOT NULL, cancelled INTEGER NOT NULL)"
     " WITHOUT ROWID;",
+    /* For people and the queries that they have: the e-mail document's dead letters and SIFEN's queue, by their names. */
+    "CREATE VIEW dlq AS SELECT j.id AS jobId, l.tenant AS companyId, l.destination AS destination,"
+    " coalesce(substr(j.last_code, instr(j.last_code, ':') + 1), '') AS lastFailureCode, j.last_error AS lastFailureReason,"
+    " j.dead_code AS deadCode, j.attempts AS failedAttempts, " SQL_TIME("j.created_at") " AS enqueuedAt,"
+    " " SQL_TIME("j.dead_at") " AS movedToDLQAt, " SQL_TIME("j.expires_at") " AS expiresAt"
+    " FROM job j JOIN lane l ON l.id = j.lane WHERE j.state = " SQL_STATE_DEAD ";"
+    "CREATE VIEW DocumentosContingencia AS SELECT j.id AS Id, coalesce(nullif(p.correlation_id, ''), j.id)"
+    " AS DocumentoElectronicoId, l.destination AS Destino, " SQL_TIME("j.created_at") " AS FechaCreacion,"
+    " j.priority + 1 AS Prioridad, j.retry_count AS NumeroReintentos, CASE j.state WHEN " SQL_STATE_PENDING
+    " THEN 'Pendiente' WHEN " SQL_STATE_DEAD " THEN 'Error' ELSE 'Reintentando' END AS Estado,"
+    " CASE WHEN j.first_at IS NOT NULL THEN " SQL_TIME("j.updated_at") " END AS UltimoIntento,"
+    " CASE WHEN j.state = " SQL_STATE_WAITING " THEN " SQL_TIME("j.run_at") " END AS ProximoIntento,"
+    " j.last_error AS MensajeError FROM job_now j JOIN lane l ON l.id = j.lane LEFT JOIN payload p ON p.seq = j.seq"
+    " WHERE j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_RUNNING ", " SQL_STATE_WAITING ", " SQL_STATE_DEAD ");",
+    /* A job that a redrive has sent back, until its end: which one, and what the dead letter was. */
+    "ALTER TABLE job ADD COLUMN redrive TEXT; CREATE INDEX job_redriven ON job (seq) WHERE redrive IS NOT NULL;",
+    /*
+     * Jobs of one key: `chain` stands for it, `link` says whether one is behind another (1) and has lost one before it (2).
+     * `chained` has those that have not ended, so that the next is found without a look at any other.
+     */
+    "ALTER TABLE job ADD COLUMN chain INTEGER NOT NULL DEFAULT 0; ALTER TABLE job ADD COLUMN link INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE payload ADD COLUMN key TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE payload ADD COLUMN callback TEXT NOT NULL DEFAULT '';"
+    "CREATE TABLE chained (lane INTEGER NOT NULL, chain INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " PRIMARY KEY (lane, chain, seq)) WITHOUT ROWID;",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };
@@ -155,7 +182,7 @@ enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error 
     char sql[512];
     snprintf(sql, sizeof sql,
              "PRAGMA page_size = %d; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY;"
-             "PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = 0;"
+             "PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA secure_delete = FAST; PRAGMA wal_autocheckpoint = 0;"
              "PRAGMA journal_size_limit = %d; PRAGMA synchronous = %s",
              PAGE_BYTES, WRITER_CACHE_KB, WAL_KEEP_BYTES, sync_always ? "FULL" : "NORMAL");
     int64_t pages = 0;

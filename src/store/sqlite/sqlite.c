@@ -2,9 +2,11 @@
 
 #include "store/sqlite/apply.h"
 #include "store/sqlite/disk.h"
+#include "store/sqlite/erase.h"
 #include "store/sqlite/held.h"
 #include "store/sqlite/lane.h"
 #include "store/sqlite/make.h"
+#include "store/sqlite/move.h"
 #include "store/sqlite/outside.h"
 #include "store/sqlite/reader.h"
 #include "store/sqlite/schema.h"
@@ -24,10 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    BUSY_TIMEOUT_MS = 5000, /* a reader waits so long while the log is being recovered */
-    READER_CACHE_KB = 8 * 1024,
-};
+enum { READER_CACHE_KB = 8 * 1024 };
 
 /* ---- Failures ---- */
 
@@ -248,6 +247,8 @@ static enum status progress_load(struct sqlite_store *store, struct error *err)
     if (status == STATUS_OK)
         status = sqlite_query_int64(store->db, "PRAGMA auto_vacuum", 0, &vacuum, err);
     store->vacuum.can_shrink = vacuum == 2; /* INCREMENTAL */
+    if (status == STATUS_OK)
+        status = sqlite_scrub_load(store, err);
     return status == STATUS_OK ? sqlite_lanes_load(store, err) : status;
 }
 
@@ -456,6 +457,7 @@ const struct store_ops sqlite_store_ops = {
     .check = sqlite_store_check,
     .verify = sqlite_store_verify,
     .backup = sqlite_store_backup,
+    .move = &sqlite_move_ops,
     .reader = sqlite_reader_open,
     .reader_close = sqlite_reader_close,
     .reader_job = sqlite_reader_job,

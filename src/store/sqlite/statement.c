@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #define SQL_NO_LEASE "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
-#define SQL_NO_PAYLOAD "NULL, NULL, NULL, NULL, NULL"
+#define SQL_NO_PAYLOAD "NULL, NULL, NULL, NULL, NULL, NULL, NULL"
 #define SQL_IS_READY                                                                                                        \
     "j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_WAITING                                                                 \
     ") AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = j.lane AND r.rank = j.rank AND r.seq = j.seq)"
@@ -36,36 +36,37 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
                              " FROM job j LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
     [STATEMENT_CORRELATION] = "SELECT correlation_id FROM payload WHERE seq = ?1",
     [STATEMENT_JOB_CLAIM] =
-        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
+        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.key, p.callback, p.body"
         " FROM ready r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq"
         " WHERE r.lane = ?1 ORDER BY r.rank, r.seq LIMIT ?2",
     /* Whose turn it is is found without the payloads; the join keeps its order. */
     [STATEMENT_JOB_CLAIM_FAILED_LAST] =
-        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
+        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.key, p.callback, p.body"
         " FROM (SELECT f.seq FROM (SELECT rank, seq FROM ready WHERE lane = ?1 ORDER BY rank, seq LIMIT ?4) f"
         " CROSS JOIN job n ON n.seq = f.seq WHERE ?5 = 0 OR n.look_failed_at IS NULL OR n.look_failed_at < ?3"
         " ORDER BY CASE WHEN n.look_failed_at >= ?3 THEN n.look_failed_at END, f.rank, f.seq"
         " LIMIT ?2) r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq",
     [STATEMENT_JOB_ORPHANS] =
-        "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
+        "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id, p.metadata, p.key, p.callback, NULL"
         " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
         " WHERE (e.until <= ?1 OR (e.token < ?2 AND e.owner = '')) AND (e.until, e.seq) > (?4, ?5)"
         " ORDER BY e.until, e.seq LIMIT ?3",
     [STATEMENT_JOB_INSERT] =
         "INSERT OR FAIL INTO job SELECT c0, c1, c2, c3, c4, " SQL_STATE_PENDING ", c5, 0, c6, 1, 0, 0, 0, 0, 0, 0,"
-        " c7, NULL, c8, c9, c7, NULL, NULL, 0, NULL, NULL, NULL, NULL, c10, NULL, NULL FROM rows_job",
+        " c7, NULL, c8, c9, c7, NULL, NULL, 0, NULL, NULL, NULL, NULL, c10, NULL, NULL, NULL, c11, c12 FROM rows_job",
     [STATEMENT_JOB_UPDATE] =
         "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
         " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16,"
         " first_at = ?18, run_at = ?19, deadline = ?20, updated_at = ?21, dead_at = ?22,"
         " expires_at = ?23, last_class = ?24, last_code = ?25, last_error = ?26, dead_code = ?27,"
-        " reference = ?28, last_event = ?29, failed_at = ?30, look_failed_at = ?31 WHERE seq = ?1",
-    [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq = ?1",
-    [STATEMENT_PAYLOAD_INSERT] = "INSERT OR FAIL INTO payload SELECT c0, c1, c2, c3, c4, c5 FROM rows_payload",
+        " reference = ?28, last_event = ?29, failed_at = ?30, look_failed_at = ?31, redrive = ?32, link = ?34"
+        " WHERE seq = ?1",
+    [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq BETWEEN ?1 AND ?2",
+    [STATEMENT_PAYLOAD_INSERT] = "INSERT OR FAIL INTO payload SELECT c0, c1, c2, c3, c4, c5, c6, c7 FROM rows_payload",
     [STATEMENT_PAYLOAD_UPDATE] = "UPDATE payload SET body = ?2 WHERE seq = ?1",
-    [STATEMENT_PAYLOAD_ABOUT] = "SELECT content_type, headers FROM payload WHERE seq = ?1",
+    [STATEMENT_PAYLOAD_ABOUT] = "SELECT content_type, headers, body, key FROM payload WHERE seq = ?1",
     [STATEMENT_DIGEST_UPDATE] = "UPDATE job SET digest = ?2 WHERE seq = ?1",
-    [STATEMENT_PAYLOAD_DELETE] = "DELETE FROM payload WHERE seq = ?1",
+    [STATEMENT_PAYLOAD_DELETE] = "DELETE FROM payload WHERE seq BETWEEN ?1 AND ?2",
     [STATEMENT_READY_INSERT] = "INSERT OR FAIL INTO ready SELECT c0, c1, c2 FROM rows_ready",
     [STATEMENT_READY_DELETE] = "DELETE FROM ready WHERE lane = ?1 AND rank = ?2 AND seq = ?3",
     [STATEMENT_READY_TAKE] = "DELETE FROM ready WHERE lane = ?1 AND (rank, seq) <= (?2, ?3)",
@@ -73,18 +74,25 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_TIMER_DELETE] = "DELETE FROM timer WHERE at = ?1 AND seq = ?2",
     [STATEMENT_TIMER_DUE] = "SELECT seq FROM timer WHERE at <= ?1 ORDER BY at, seq LIMIT ?2",
     [STATEMENT_TIMER_NEXT] = "SELECT min(at) FROM timer",
+    [STATEMENT_CHAIN_ADD] = "INSERT INTO chained VALUES (?1, ?2, ?3)",
+    [STATEMENT_CHAIN_REMOVE] = "DELETE FROM chained WHERE lane = ?1 AND chain = ?2 AND seq = ?3",
+    [STATEMENT_CHAIN_AFTER] = "SELECT seq FROM chained WHERE lane = ?1 AND chain = ?2 AND seq > ?3 ORDER BY seq LIMIT 1",
     [STATEMENT_LEASE_WRITE] = "INSERT OR REPLACE INTO lease SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8 FROM rows_lease",
     [STATEMENT_LEASE_DELETE] = "DELETE FROM lease WHERE seq = ?1",
     [STATEMENT_EVENT_INSERT] = "INSERT OR FAIL INTO event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, NULL"
                                " FROM rows_event",
     [STATEMENT_EVENT_OLDEST] = "SELECT number, at, hash FROM event WHERE number > ?1 ORDER BY number LIMIT ?2",
     [STATEMENT_EVENT_DELETE] = "DELETE FROM event WHERE number <= ?1",
-    [STATEMENT_ARCHIVE_INSERT] = "INSERT OR REPLACE INTO archive VALUES (?1, ?2)",
+    [STATEMENT_EVENT_DATA] = "SELECT data, salt, form FROM event WHERE number = ?1 AND digest IS NULL AND length(data) > 0",
+    [STATEMENT_EVENT_ERASE] = "UPDATE event SET data = '', salt = NULL, digest = ?2 WHERE number = ?1",
+    [STATEMENT_ARCHIVE_INSERT] = "INSERT OR REPLACE INTO archive SELECT c0, c1 FROM rows_archive",
     [STATEMENT_ARCHIVE_DELETE] = "DELETE FROM archive WHERE event <= ?1",
     [STATEMENT_TRIMMED_DELETE] = "DELETE FROM trimmed",
     [STATEMENT_TRIMMED_INSERT] = "INSERT INTO trimmed VALUES (?1, ?2)",
     [STATEMENT_HEAD_WRITE] = "INSERT OR REPLACE INTO head VALUES ('', ?1, ?2, ?3)",
     [STATEMENT_SAVED_WRITE] = "INSERT OR REPLACE INTO kept VALUES (?1, ?2, ?3)",
+    [STATEMENT_TALLY_ADD] = "INSERT INTO kept VALUES (?1, ?2, CAST(?3 AS TEXT)) ON CONFLICT (space, name) DO UPDATE"
+                            " SET value = CAST(CAST(value AS INTEGER) + ?3 AS TEXT)",
     [STATEMENT_SAVED_DELETE] = "DELETE FROM kept WHERE space = ?1 AND name = ?2",
 };
 

@@ -131,7 +131,7 @@ static enum status trim_find(struct sqlite_batch *batch, struct op_trim *trim, i
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_EVENT_OLDEST];
     bool more = false;
-    enum status status = sqlite_rows_flush(batch, 1 << ROWS_EVENT);
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_EVENT | 1 << ROWS_ARCHIVE);
     *ret_number = 0;
     if (status != STATUS_OK)
         return status;

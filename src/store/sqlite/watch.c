@@ -9,6 +9,7 @@
  */
 #include "store/sqlite/disk.h"
 
+#include "store/sqlite/erase.h"
 #include "store/sqlite/seal.h"
 
 #include <assert.h>
@@ -166,7 +167,7 @@ enum status sqlite_store_tend(struct store *base, instant now, struct error *err
     if (status == STATUS_OK)
         status = sqlite_trail_settle(store, now, err);
     if (status == STATUS_OK)
-        status = sqlite_vacuum(store, err);
+        status = store->vacuum.scrub ? sqlite_scrub(store, err) : sqlite_vacuum(store, err);
     sqlite_room_spare(store, now);
     if (status == STATUS_IO || status == STATUS_CORRUPT)
         sqlite_store_fail(store, err);

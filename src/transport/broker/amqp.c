@@ -92,7 +92,8 @@ static void start_ok(struct broker_link *link)
     amqp_table_entry_t properties[] = { entry_text("product", SLICE("insist")), entry_text("version", SLICE(INSIST_VERSION)),
                                         { .key = amqp_cstring_bytes("capabilities") } };
     struct buffer login;
-    const char *name = link->username ? link->username : "guest", *password = link->password ? link->password : "guest";
+    const char *name = link->url.username ? link->url.username : "guest",
+               *password = link->url.password ? link->url.password : "guest";
     properties[2].value.kind = AMQP_FIELD_KIND_TABLE;
     properties[2].value.value.table = (amqp_table_t){ .num_entries = 3, .entries = abilities };
     buffer_init(&login, TEXT_BYTES_MAX);
@@ -118,7 +119,7 @@ static void tune(struct broker_link *link, const amqp_connection_tune_t *wish)
     amqp_connection_tune_ok_t tuned = { .channel_max = CHANNEL, .frame_max = (uint32_t)state->frame_bytes_max,
                                         .heartbeat = (uint16_t)state->heartbeat_s };
     /* amqp://host and amqp://host/ are the vhost "/", amqp://host/a is "a", amqp://host/%2Fa is "/a". */
-    const char *vhost = link->path && link->path[0] == '/' && link->path[1] ? link->path + 1 : "/";
+    const char *vhost = link->url.path && link->url.path[0] == '/' && link->url.path[1] ? link->url.path + 1 : "/";
     amqp_connection_open_t open = { .virtual_host = amqp_cstring_bytes(vhost) };
     say(link, 0, AMQP_CONNECTION_TUNE_OK_METHOD, &tuned);
     if (link->wire.curl)
@@ -419,7 +420,7 @@ static void release(struct broker_link *link)
 }
 
 static const struct broker_protocol protocol = {
-    .name = "amqp", .tls_scheme = "amqps://", .port = 5672, .tls_port = 5671, .state_bytes = sizeof(struct amqp_state),
+    .name = "amqp", .scheme = { "amqps://", 5672, 5671 }, .state_bytes = sizeof(struct amqp_state),
     .begin = begin, .received = received, .write = write_job, .tick = tick, .release = release,
 };
 

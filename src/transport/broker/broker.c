@@ -12,7 +12,6 @@ enum {
     TICK_MS = 2000,
     REST_MS = 60 * 1000, /* without a job a connection is closed after that */
     JOB_BYTES_MAX = WIRE_BYTES_MAX,
-    URL_BYTES_MAX = 2048,
 };
 
 struct broker {
@@ -282,10 +281,7 @@ static void link_free(struct broker_link *link)
     link->broker->count--;
     link->broker->protocol->release(link);
     wire_release(&link->wire);
-    free(link->connect_url);
-    free(link->username);
-    free(link->password);
-    free(link->path);
+    broker_url_release(&link->url);
     free(link->state);
     free(link);
 }
@@ -311,55 +307,6 @@ static void links_sweep(struct broker *broker)
     }
 }
 
-/* A copy of a part of the url; NULL: it has none, or memory is out. */
-static char *part_of(CURLU *url, CURLUPart which, unsigned flags)
-{
-    char *text = NULL;
-    if (curl_url_get(url, which, &text, flags) != CURLUE_OK)
-        return NULL;
-    char *copy = strdup(text);
-    curl_free(text);
-    return copy;
-}
-
-/* http:// or https:// and where to, for libcurl. */
-static char *plain_url(const char *host, const char *port, bool tls)
-{
-    struct buffer text;
-    buffer_init(&text, URL_BYTES_MAX);
-    buffer_printf(&text, "%s://%s:%s/", tls ? "https" : "http", host, port);
-    buffer_append_byte(&text, '\0');
-    return buffer_take(&text);
-}
-
-/* Of redis://user:password@host:port/path what is needed; false: it is no url, or memory is out. */
-static bool link_address(struct broker_link *link, const char *text)
-{
-    const struct broker_protocol *protocol = link->broker->protocol;
-    const struct destination_config *destination = link->destination;
-    bool tls = slice_has_prefix(slice_from(text), slice_from(protocol->tls_scheme));
-    char standard[16];
-    CURLU *url = curl_url();
-    bool good = url && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
-    if (good) {
-        char *host = part_of(url, CURLUPART_HOST, 0), *port = part_of(url, CURLUPART_PORT, 0);
-        snprintf(standard, sizeof standard, "%d", tls ? protocol->tls_port : protocol->port);
-        link->connect_url = host ? plain_url(host, port ? port : standard, tls) : NULL;
-        link->path = part_of(url, CURLUPART_PATH, CURLU_URLDECODE);
-        link->username = part_of(url, CURLUPART_USER, CURLU_URLDECODE);
-        link->password = part_of(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
-        free(host);
-        free(port);
-        good = link->connect_url != NULL;
-    }
-    if (good && !link->username && destination->username)
-        good = (link->username = strdup(destination->username)) != NULL;
-    if (good && !link->password && destination->password)
-        good = (link->password = strdup(destination->password)) != NULL;
-    curl_url_cleanup(url);
-    return good;
-}
-
 static struct broker_link *link_new(struct broker *broker, const struct send *send, struct error *err)
 {
     const char *url = send->use_fallback ? send->destination->fallback_url : send->destination->url;
@@ -377,14 +324,15 @@ static struct broker_link *link_new(struct broker *broker, const struct send *se
     broker->count++;
     link->state = calloc(1, broker->protocol->state_bytes);
     bool made = wire_init(&link->wire, &broker->loop, &wire_events, link) && link->state;
-    if (!made || !link_address(link, url)) {
+    if (!made || !broker_url_read(&broker->protocol->scheme, url, link->destination->username, link->destination->password,
+                                  &link->url)) {
         error_set(err, made ? STATUS_UNSUPPORTED : STATUS_NO_MEMORY, "the url is not one that can be connected to");
         link_free(link);
         return NULL;
     }
     link->next = broker->links;
     broker->links = link;
-    wire_open(&link->wire, link->destination, link->connect_url);
+    wire_open(&link->wire, link->destination, link->url.connect);
     return link;
 }
 

@@ -7,6 +7,7 @@
 #ifndef TRANSPORT_BROKER_BROKER_H
 #define TRANSPORT_BROKER_BROKER_H
 
+#include "transport/broker/url.h"
 #include "transport/broker/wire.h"
 #include "transport/transport.h"
 
@@ -38,7 +39,7 @@ struct broker_link {
     bool fallback;
     uint64_t generation;
     struct wire wire;
-    char *connect_url, *username, *password, *path; /* of its url; the path is decoded */
+    struct broker_url url;
     bool ready;   /* jobs may be written */
     bool leaving; /* it takes no more jobs, and goes when the last is answered */
     struct broker_queue waiting;  /* until it is ready */
@@ -50,8 +51,7 @@ struct broker_link {
 
 struct broker_protocol {
     const char *name;
-    const char *tls_scheme; /* "rediss://" */
-    int port, tls_port;
+    struct broker_scheme scheme;
     size_t state_bytes;
     void (*begin)(struct broker_link *link); /* the connection stands; ends in broker_ready or broker_refuse */
     void (*received)(struct broker_link *link, struct slice bytes);

@@ -80,10 +80,10 @@ static void begin(struct broker_link *link)
         broker_refuse(link, true, SLICE("curl:27"), SLICE("OUT_OF_MEMORY - no memory for answers"));
         return;
     }
-    if (link->password)
-        greet(link, "AUTH", link->username, link->password);
-    if (link->path && link->path[0] == '/' && link->path[1] && link->wire.curl)
-        greet(link, "SELECT", link->path + 1, NULL);
+    if (link->url.password)
+        greet(link, "AUTH", link->url.username, link->url.password);
+    if (link->url.path && link->url.path[0] == '/' && link->url.path[1] && link->wire.curl)
+        greet(link, "SELECT", link->url.path + 1, NULL);
     if (state->greetings == 0)
         broker_ready(link);
 }
@@ -208,7 +208,7 @@ static void release(struct broker_link *link)
 }
 
 static const struct broker_protocol protocol = {
-    .name = "redis", .tls_scheme = "rediss://", .port = 6379, .tls_port = 6379, .state_bytes = sizeof(struct redis_state),
+    .name = "redis", .scheme = { "rediss://", 6379, 6379 }, .state_bytes = sizeof(struct redis_state),
     .begin = begin, .received = received, .write = write_job, .release = release,
 };
 

@@ -59,26 +59,30 @@ struct exchange {
     struct words words;
     struct search search;
     bool searching;
-    struct oauth_wait wait; /* for an access token */
-    uint64_t token;         /* the number of the one that is used */
-    int waits;              /* for one */
-    bool renewed;           /* it was refused, and another is fetched */
+    struct {
+        struct oauth_wait wait;
+        uint64_t token; /* the number of the one that is used */
+        int waits;
+        bool renewed;   /* it was refused, and another is fetched */
+    } access; /* by a token */
     int64_t timeout_ms;     /* of the transfer: what is left of the destination's */
     enum outcome certain;     /* of an answer in a dialect; else NONE */
     const char *not_searched; /* why; NULL: it was, as far as the destination asks for it */
     bool body_cut;   /* the answer was longer than allowed */
-    bool opened;     /* a socket, for a connection of its own */
-    bool connected;  /* there is a line to the destination, past TLS and proxy; from here on the request goes out */
-    bool repeated;   /* libcurl wanted to send it a second time, and was not let */
-    bool private_address;
-    bool starved;    /* no descriptor or memory for a socket */
-    bool unset;      /* no memory for an option */
+    struct {
+        bool opened;    /* a socket, for a connection of its own */
+        bool connected; /* there is a line to the destination, past TLS and proxy; from here on the request goes out */
+        bool repeated;  /* libcurl wanted to send it a second time, and was not let */
+        bool private_address, starved, unset; /* refused; no descriptor or memory for a socket; none for an option */
+    } line;
     char curl_error[CURL_ERROR_SIZE];
     struct error failure; /* of what failed before it began */
     int64_t started_ns;
-    const struct destination_config *prepared_for; /* the handle has its options; NULL: nobody's */
-    uint64_t prepared_in;                          /* the transport's generation then */
-    CURLU *url;                                    /* taken apart once for all sends of a prepared handle; NULL: none */
+    struct {
+        const struct destination_config *destination; /* the handle has its options; NULL: nobody's */
+        uint64_t generation;                          /* the transport's then */
+        CURLU *url;                                   /* taken apart once for all sends of the handle; NULL: none */
+    } prepared;
     struct exchange *next;                         /* in idle or unstarted */
     struct exchange *later, **link;                /* in under_way */
 };
@@ -117,13 +121,13 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
 {
     struct exchange *exchange = context;
     if (purpose == CURLSOCKTYPE_IPCXN && !may_connect(exchange) && address_is_private(&address->addr)) {
-        exchange->private_address = true;
+        exchange->line.private_address = true;
         return CURL_SOCKET_BAD;
     }
     curl_socket_t fd = curl_loop_open(&exchange->http->loop, address);
-    exchange->opened = exchange->opened || fd >= 0;
+    exchange->line.opened = exchange->line.opened || fd >= 0;
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-        exchange->starved = true;
+        exchange->line.starved = true;
     return fd;
 }
 
@@ -136,14 +140,14 @@ static int on_connected(void *context, char *remote, UNUSED char *local, UNUSED 
 {
     struct exchange *exchange = context;
     if (!may_connect(exchange) && address_text_is_private(remote)) {
-        exchange->private_address = true;
+        exchange->line.private_address = true;
         return CURL_PREREQFUNC_ABORT;
     }
-    if (exchange->connected && exchange->send->job->step == STEP_SEND) {
-        exchange->repeated = true;
+    if (exchange->line.connected && exchange->send->job->step == STEP_SEND) {
+        exchange->line.repeated = true;
         return CURL_PREREQFUNC_ABORT;
     }
-    exchange->connected = true;
+    exchange->line.connected = true;
     return CURL_PREREQFUNC_OK;
 }
 
@@ -159,7 +163,7 @@ static bool request_went_out(const struct exchange *exchange)
     curl_off_t uploaded = 0;
     curl_easy_getinfo(exchange->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
     curl_easy_getinfo(exchange->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-    return exchange->connected && (request_bytes > 0 || uploaded > 0);
+    return exchange->line.connected && (request_bytes > 0 || uploaded > 0);
 }
 
 static enum query_answer query_of(const struct query_config *query, struct slice code)
@@ -266,19 +270,20 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
 
 static void judge_failure(const struct exchange *exchange, CURLcode result, struct answer *answer, struct words *words)
 {
-    if (exchange->private_address && !exchange->connected) {
+    if (exchange->line.private_address && !exchange->line.connected) {
         private_judge(answer, words);
         return;
     }
-    if (exchange->repeated)
+    if (exchange->line.repeated)
         result = CURLE_GOT_NOTHING;
     bool refused = exchange->headers.len == 0 && curl_failure_refused_certificate(result, exchange->curl_error);
     if (refused)
         result = CURLE_SSL_CLIENTCERT;
     buffer_printf(&words->code, "curl:%d", (int)result);
-    curl_failure_text(result, exchange->repeated ? NULL : exchange->curl_error, &words->text);
-    bool starved = exchange->starved || exchange->unset || result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT;
-    if (starved && !exchange->connected)
+    curl_failure_text(result, exchange->line.repeated ? NULL : exchange->curl_error, &words->text);
+    bool starved = exchange->line.starved || exchange->line.unset || result == CURLE_OUT_OF_MEMORY ||
+                   result == CURLE_FAILED_INIT;
+    if (starved && !exchange->line.connected)
         answer->attempted = false;
     else if (refused || result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CACERT_BADFILE)
         answer->outcome = OUTCOME_BLOCKED;
@@ -304,10 +309,10 @@ static void exchange_reset(struct exchange *exchange)
     exchange->searching = false;
     exchange->not_searched = NULL;
     exchange->certain = OUTCOME_NONE;
-    exchange->waits = 0;
-    exchange->renewed = false;
-    exchange->body_cut = exchange->opened = exchange->connected = exchange->repeated = exchange->private_address = false;
-    exchange->starved = exchange->unset = false;
+    exchange->access.waits = 0;
+    exchange->access.renewed = false;
+    exchange->body_cut = false;
+    memset(&exchange->line, 0, sizeof exchange->line);
     exchange->curl_error[0] = '\0';
 }
 
@@ -317,7 +322,7 @@ static void exchange_free(struct exchange *exchange)
     buffer_release(&exchange->headers);
     buffer_release(&exchange->body);
     curl_easy_cleanup(exchange->curl);
-    curl_url_cleanup(exchange->url);
+    curl_url_cleanup(exchange->prepared.url);
     free(exchange);
 }
 
@@ -429,15 +434,15 @@ static void exchange_start(struct exchange *exchange);
 static bool token_renew(struct exchange *exchange)
 {
     const struct destination_config *destination = exchange->send->destination;
-    if (!destination->oauth2.token_url || exchange->renewed || time_left_ms(exchange) == 1)
+    if (!destination->oauth2.token_url || exchange->access.renewed || time_left_ms(exchange) == 1)
         return false;
-    oauth_refused(exchange->http->oauth, destination, exchange->token);
+    oauth_refused(exchange->http->oauth, destination, exchange->access.token);
     words_release(&exchange->words);
     http_request_release(&exchange->request);
     buffer_recycle(&exchange->headers);
     buffer_recycle(&exchange->body);
-    exchange->body_cut = exchange->opened = exchange->connected = false;
-    exchange->renewed = true;
+    exchange->body_cut = exchange->line.opened = exchange->line.connected = false;
+    exchange->access.renewed = true;
     exchange_start(exchange);
     return true;
 }
@@ -446,7 +451,7 @@ static void exchange_done(void *private_data, CURLcode result)
 {
     struct exchange *exchange = private_data;
     struct answer answer = { .attempted = true, .retry_after_ms = -1 };
-    if (exchange->opened)
+    if (exchange->line.opened)
         curl_loop_keep(&exchange->http->loop, exchange->curl);
     curl_multi_remove_handle(exchange->http->loop.multi, exchange->curl);
     words_init(&exchange->words);
@@ -464,7 +469,8 @@ static void exchange_done(void *private_data, CURLcode result)
 
 static bool is_prepared(const struct exchange *exchange, const struct send *send)
 {
-    return exchange->prepared_for == send->destination && exchange->prepared_in == exchange->http->generation;
+    return exchange->prepared.destination == send->destination &&
+           exchange->prepared.generation == exchange->http->generation;
 }
 
 /* The way most sends go: only these leave all of a handle's options but the body and the headers as they were. */
@@ -490,9 +496,9 @@ static struct exchange *idle_take(struct http_transport *http, const struct send
     http->idle_count--;
     if (!is_ordinary(http, send) || !is_prepared(exchange, send)) {
         curl_easy_reset(exchange->curl);
-        curl_url_cleanup(exchange->url);
-        exchange->url = NULL;
-        exchange->prepared_for = NULL;
+        curl_url_cleanup(exchange->prepared.url);
+        exchange->prepared.url = NULL;
+        exchange->prepared.destination = NULL;
     }
     return exchange;
 }
@@ -516,7 +522,7 @@ static struct exchange *exchange_get(struct http_transport *http, const struct s
 
 static void set_text(struct exchange *exchange, CURLoption option, const char *text)
 {
-    curl_set_text(exchange->curl, option, text, &exchange->unset);
+    curl_set_text(exchange->curl, option, text, &exchange->line.unset);
 }
 
 static void set_body(struct exchange *exchange)
@@ -557,9 +563,9 @@ static void set_callbacks(struct exchange *exchange)
 static void set_url(struct exchange *exchange)
 {
     const char *text = exchange->request.url.data;
-    exchange->url = curl_url();
-    if (exchange->url && curl_url_set(exchange->url, CURLUPART_URL, text, CURLU_PATH_AS_IS) == CURLUE_OK &&
-        curl_easy_setopt(exchange->curl, CURLOPT_CURLU, exchange->url) == CURLE_OK)
+    exchange->prepared.url = curl_url();
+    if (exchange->prepared.url && curl_url_set(exchange->prepared.url, CURLUPART_URL, text, CURLU_PATH_AS_IS) == CURLUE_OK &&
+        curl_easy_setopt(exchange->curl, CURLOPT_CURLU, exchange->prepared.url) == CURLE_OK)
         return;
     set_text(exchange, CURLOPT_URL, text);
 }
@@ -580,22 +586,22 @@ static void set_destination(struct exchange *exchange)
     set_text(exchange, CURLOPT_USERAGENT, destination->proxy ? USER_AGENT : NULL); /* the proxy does not see our headers */
     set_text(exchange, CURLOPT_USERNAME, destination->username);
     set_text(exchange, CURLOPT_PASSWORD, destination->password);
-    curl_set_way(curl, destination, &exchange->unset);
+    curl_set_way(curl, destination, &exchange->line.unset);
     if (exchange->http->settings.dialect)
-        exchange->http->settings.dialect->prepare(curl, destination, &exchange->unset);
+        exchange->http->settings.dialect->prepare(curl, destination, &exchange->line.unset);
 }
 
 static void set_options(struct exchange *exchange)
 {
-    if (!exchange->prepared_for)
+    if (!exchange->prepared.destination)
         set_destination(exchange);
     exchange->timeout_ms = time_left_ms(exchange);
     set_timeouts(exchange, true);
     curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->request.headers);
     set_body(exchange);
-    if (is_ordinary(exchange->http, exchange->send) && !exchange->unset) {
-        exchange->prepared_for = exchange->send->destination;
-        exchange->prepared_in = exchange->http->generation;
+    if (is_ordinary(exchange->http, exchange->send) && !exchange->line.unset) {
+        exchange->prepared.destination = exchange->send->destination;
+        exchange->prepared.generation = exchange->http->generation;
     }
 }
 
@@ -625,7 +631,7 @@ static void fail_unstarted(struct exchange *exchange)
 
 static void on_token(struct oauth_wait *wait, const struct answer *failure)
 {
-    struct exchange *exchange = (struct exchange *)((char *)wait - offsetof(struct exchange, wait));
+    struct exchange *exchange = (struct exchange *)((char *)wait - offsetof(struct exchange, access.wait));
     if (!failure) {
         exchange_start(exchange);
         return;
@@ -641,9 +647,10 @@ static void on_token(struct oauth_wait *wait, const struct answer *failure)
 static bool token_add(struct exchange *exchange)
 {
     struct oauth *oauth = exchange->http->oauth;
-    const char *bearer = oauth_bearer(oauth, exchange->send->destination, &exchange->token);
+    const char *bearer = oauth_bearer(oauth, exchange->send->destination, &exchange->access.token);
     struct buffer value;
-    if (!bearer && ++exchange->waits <= TOKEN_WAITS_MAX && oauth_wait(oauth, exchange->send->destination, &exchange->wait))
+    if (!bearer && ++exchange->access.waits <= TOKEN_WAITS_MAX &&
+        oauth_wait(oauth, exchange->send->destination, &exchange->access.wait))
         return false;
     enum status status = error_set(&exchange->failure, STATUS_UNSUPPORTED, "access tokens expire before they can be used");
     buffer_init(&value, HEADERS_BYTES_MAX);
@@ -672,7 +679,7 @@ static void exchange_start(struct exchange *exchange)
         return;
     }
     set_options(exchange);
-    CURLMcode added = exchange->unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->loop.multi, exchange->curl);
+    CURLMcode added = exchange->line.unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->loop.multi, exchange->curl);
     if (added != CURLM_OK) {
         error_set(&exchange->failure, STATUS_NO_MEMORY, "%s", curl_multi_strerror(added));
         fail_unstarted(exchange);
@@ -700,7 +707,7 @@ static void http_start(struct transport *transport, struct send *send)
         fail_unstarted(exchange);
         return;
     }
-    exchange->wait = (struct oauth_wait){ .done = on_token };
+    exchange->access.wait = (struct oauth_wait){ .done = on_token };
     exchange_start(exchange);
 }
 
@@ -713,8 +720,8 @@ static void http_abort(struct transport *transport, struct send *send)
         starved_abort(&http->starved, send);
         return;
     }
-    if (exchange->wait.token)
-        oauth_leave(&exchange->wait);
+    if (exchange->access.wait.token)
+        oauth_leave(&exchange->access.wait);
     if (exchange->searching) { /* the answer is there */
         searcher_take_back(http->searcher, &exchange->search);
         on_searched(&exchange->search);

@@ -270,8 +270,9 @@ static void append_key_part(struct buffer *out, struct slice part, char separato
     size_t plain = 0; /* from here on it stands as it is */
     for (size_t i = 0; i < part.len; i++) {
         char byte = part.data[i];
-        bool at_end = i == 0 || i + 1 == part.len;
-        if (byte >= ' ' && byte <= '~' && byte != '%' && byte != separator && !(byte == ' ' && at_end))
+        if (byte > ' ' && byte <= '~' && byte != '%' && byte != separator)
+            continue;
+        if (byte == ' ' && i > 0 && i + 1 < part.len)
             continue;
         buffer_append(out, (struct slice){ part.data + plain, i - plain });
         buffer_printf(out, "%%%02X", (unsigned)(unsigned char)byte);

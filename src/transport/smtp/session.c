@@ -36,15 +36,15 @@ const char *smtp_stage_name(enum smtp_stage stage)
 
 static void connection_close(struct smtp_session *session)
 {
-    event_del(session->readable);
-    event_del(session->writable);
+    event_del(session->events.readable);
+    event_del(session->events.writable);
     if (!session->curl)
         return;
     curl_multi_remove_handle(session->loop->multi, session->curl);
     curl_easy_cleanup(session->curl);
     session->curl = NULL;
     session->connected = session->dirty = session->reused = session->begins = session->noisy = false;
-    session->size = session->eight_bit_mime = session->utf8 = false;
+    session->offers.size = session->offers.eight_bit_mime = session->offers.utf8 = false;
     session->messages = 0;
     session->pending = SLICE("");
     smtp_reader_clear(&session->reader);
@@ -53,15 +53,15 @@ static void connection_close(struct smtp_session *session)
 static void timer_set(struct smtp_session *session, int64_t wait_ms)
 {
     struct timeval wait = { .tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000 };
-    event_add(session->timer, &wait);
+    event_add(session->events.timer, &wait);
 }
 
 static void finish(struct smtp_session *session, enum smtp_end end)
 {
-    session->end = end;
+    session->result.end = end;
     session->pending = SLICE("");
-    event_del(session->timer);
-    event_del(session->writable);
+    event_del(session->events.timer);
+    event_del(session->events.writable);
     session->done(session); /* the session may be no more */
 }
 
@@ -70,12 +70,12 @@ static void connection_open(struct smtp_session *session);
 /* A reused connection that ends before its first reply has taken nothing: a new one is tried, once. */
 static void lost(struct smtp_session *session, CURLcode result)
 {
-    if (session->reused && !session->timed_out) {
+    if (session->reused && !session->result.timed_out) {
         connection_close(session);
         connection_open(session);
         return;
     }
-    session->failure = result;
+    session->result.failure = result;
     finish(session, SMTP_END_LOST);
 }
 
@@ -85,10 +85,11 @@ static void capability_note(struct smtp_session *session, struct slice line)
 {
     struct slice word = smtp_capability(line);
     if (slice_has_prefix(line, SLICE("220"))) /* what was offered before TLS says nothing about after */
-        session->size = session->eight_bit_mime = session->utf8 = false;
-    session->size = session->size || slice_equal_nocase(slice_trim(word), SLICE("SIZE"));
-    session->eight_bit_mime = session->eight_bit_mime || slice_equal_nocase(slice_trim(word), SLICE("8BITMIME"));
-    session->utf8 = session->utf8 || slice_equal_nocase(slice_trim(word), SLICE("SMTPUTF8"));
+        session->offers.size = session->offers.eight_bit_mime = session->offers.utf8 = false;
+    session->offers.size = session->offers.size || slice_equal_nocase(slice_trim(word), SLICE("SIZE"));
+    session->offers.eight_bit_mime =
+        session->offers.eight_bit_mime || slice_equal_nocase(slice_trim(word), SLICE("8BITMIME"));
+    session->offers.utf8 = session->offers.utf8 || slice_equal_nocase(slice_trim(word), SLICE("SMTPUTF8"));
 }
 
 static size_t on_header(char *data, size_t size, size_t count, void *context)
@@ -107,12 +108,12 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
     struct smtp_session *session = context;
     bool any = session->destination->allow_private || session->destination->proxy;
     if (purpose == CURLSOCKTYPE_IPCXN && !any && address_is_private(&address->addr)) {
-        session->private_address = true;
+        session->result.private_address = true;
         return CURL_SOCKET_BAD;
     }
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-        session->starved = true;
+        session->result.starved = true;
     return fd;
 }
 
@@ -120,7 +121,7 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
 
 static void set_text(struct smtp_session *session, CURLoption option, const char *text)
 {
-    curl_set_text(session->curl, option, text, &session->unset);
+    curl_set_text(session->curl, option, text, &session->result.unset);
 }
 
 /* "localhost", "127.0.0.1", "[10.0.0.1]": what nobody outside can answer for. */
@@ -187,7 +188,7 @@ static void set_options(struct smtp_session *session)
     set_text(session, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
     curl_easy_setopt(curl, CURLOPT_CONNECT_ONLY, 1L);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, session);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, session->curl_error);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, session->result.curl_error);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, session);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
@@ -197,19 +198,19 @@ static void set_options(struct smtp_session *session)
     set_text(session, CURLOPT_USERNAME, destination->username);
     set_text(session, CURLOPT_PASSWORD, destination->password);
     set_text(session, CURLOPT_XOAUTH2_BEARER, session->bearer);
-    curl_set_way(curl, destination, &session->unset);
+    curl_set_way(curl, destination, &session->result.unset);
 }
 
 static void connection_open(struct smtp_session *session)
 {
     session->stage = SMTP_CONNECT;
-    session->curl_error[0] = '\0';
-    session->private_address = session->starved = session->unset = false;
+    session->result.curl_error[0] = '\0';
+    session->result.private_address = session->result.starved = session->result.unset = false;
     session->curl = curl_easy_init();
     if (session->curl)
         set_options(session);
-    if (!session->curl || session->unset || curl_multi_add_handle(session->loop->multi, session->curl) != CURLM_OK) {
-        session->unset = true;
+    if (!session->curl || session->result.unset || curl_multi_add_handle(session->loop->multi, session->curl) != CURLM_OK) {
+        session->result.unset = true;
         timer_set(session, 0); /* which tells it, from the loop */
     }
 }
@@ -228,9 +229,9 @@ static void mail_send(struct smtp_session *session)
     const struct smtp_message *message = session->message;
     buffer_clear(&session->command);
     buffer_printf(&session->command, "MAIL FROM:<%.*s>", SLICE_ARG(message->from));
-    if (session->size)
+    if (session->offers.size)
         buffer_printf(&session->command, " SIZE=%zu", message->data.len);
-    if (message->eight_bit && session->eight_bit_mime)
+    if (message->eight_bit && session->offers.eight_bit_mime)
         buffer_append(&session->command, SLICE(" BODY=8BITMIME"));
     if (message->utf8)
         buffer_append(&session->command, SLICE(" SMTPUTF8"));
@@ -257,11 +258,11 @@ static void recipient_refused(struct smtp_session *session)
 {
     struct slice address = session->message->recipients[session->recipient];
     int code = session->reader.code;
-    if (session->refused_code == 0 || (session->refused_code < 500 && code >= 500))
-        session->refused_code = code;
+    if (session->result.refused_code == 0 || (session->result.refused_code < 500 && code >= 500))
+        session->result.refused_code = code;
     struct slice text = buffer_slice(&session->reader.text);
-    buffer_printf(&session->refused, "%s%d %.*s [%.*s]", session->refused.len > 0 ? "; " : "", code, SLICE_ARG(text),
-                  SLICE_ARG(address));
+    buffer_printf(&session->result.refused, "%s%d %.*s [%.*s]", session->result.refused.len > 0 ? "; " : "", code,
+                  SLICE_ARG(text), SLICE_ARG(address));
 }
 
 /* True: the delivery has ended. */
@@ -274,7 +275,7 @@ static bool recipient_answered(struct smtp_session *session)
         recipient_send(session);
         return false;
     }
-    if (session->refused_code == 0) {
+    if (session->result.refused_code == 0) {
         word_send(session, "DATA", SMTP_DATA);
         return false;
     }
@@ -382,7 +383,7 @@ static void pump(struct smtp_session *session)
         if (sent == CURLE_OK)
             return;
         if (sent == CURLE_AGAIN) {
-            event_add(session->writable, NULL);
+            event_add(session->events.writable, NULL);
             return;
         }
         if (receive(session, &received)) /* a server that refuses may say why before it leaves */
@@ -396,7 +397,7 @@ static void pump(struct smtp_session *session)
 static void message_begin(struct smtp_session *session)
 {
     session->begins = false;
-    if (session->message->utf8 && !session->utf8) {
+    if (session->message->utf8 && !session->offers.utf8) {
         finish(session, SMTP_END_NO_UTF8);
         return;
     }
@@ -432,13 +433,13 @@ static void on_timer(UNUSED evutil_socket_t fd, UNUSED short what, void *context
     int64_t left_ms = (session->deadline_ns - clock_ticks_ns()) / 1000000;
     if (session->stage == SMTP_IDLE) {
         session->gone(session);
-    } else if (session->unset) {
-        session->failure = CURLE_OUT_OF_MEMORY;
+    } else if (session->result.unset) {
+        session->result.failure = CURLE_OUT_OF_MEMORY;
         finish(session, SMTP_END_LOST);
     } else if (left_ms > 0 && (session->stage != SMTP_CONNECT || is_connected(session))) {
         timer_set(session, left_ms + 1); /* only the part for connecting is over */
     } else {
-        session->timed_out = true;
+        session->result.timed_out = true;
         lost(session, CURLE_OPERATION_TIMEDOUT);
     }
 }
@@ -450,12 +451,12 @@ bool smtp_session_init(struct smtp_session *session, struct curl_loop *loop)
     session->loop = loop;
     session->stage = SMTP_IDLE;
     buffer_init(&session->command, COMMAND_BYTES_MAX);
-    buffer_init(&session->refused, REFUSED_BYTES_MAX);
+    buffer_init(&session->result.refused, REFUSED_BYTES_MAX);
     smtp_reader_init(&session->reader, 1);
-    session->readable = event_new(loop->base, -1, EV_READ | EV_PERSIST, on_io, session);
-    session->writable = event_new(loop->base, -1, EV_WRITE, on_io, session);
-    session->timer = event_new(loop->base, -1, 0, on_timer, session);
-    return session->readable && session->writable && session->timer;
+    session->events.readable = event_new(loop->base, -1, EV_READ | EV_PERSIST, on_io, session);
+    session->events.writable = event_new(loop->base, -1, EV_WRITE, on_io, session);
+    session->events.timer = event_new(loop->base, -1, 0, on_timer, session);
+    return session->events.readable && session->events.writable && session->events.timer;
 }
 
 void smtp_session_release(struct smtp_session *session)
@@ -463,17 +464,17 @@ void smtp_session_release(struct smtp_session *session)
     size_t sent;
     if (session->connected && session->stage == SMTP_IDLE) /* a word of goodbye, if it can be said at once */
         (void)!curl_easy_send(session->curl, "QUIT\r\n", 6, &sent);
-    if (session->readable && session->writable)
+    if (session->events.readable && session->events.writable)
         connection_close(session);
-    if (session->readable)
-        event_free(session->readable);
-    if (session->writable)
-        event_free(session->writable);
-    if (session->timer)
-        event_free(session->timer);
+    if (session->events.readable)
+        event_free(session->events.readable);
+    if (session->events.writable)
+        event_free(session->events.writable);
+    if (session->events.timer)
+        event_free(session->events.timer);
     smtp_reader_release(&session->reader);
     buffer_release(&session->command);
-    buffer_release(&session->refused);
+    buffer_release(&session->result.refused);
 }
 
 void smtp_session_connected(struct smtp_session *session, CURLcode result)
@@ -488,9 +489,9 @@ void smtp_session_connected(struct smtp_session *session, CURLcode result)
         return;
     }
     session->connected = true;
-    event_assign(session->readable, session->loop->base, fd, EV_READ | EV_PERSIST, on_io, session);
-    event_assign(session->writable, session->loop->base, fd, EV_WRITE, on_io, session);
-    event_add(session->readable, NULL);
+    event_assign(session->events.readable, session->loop->base, fd, EV_READ | EV_PERSIST, on_io, session);
+    event_assign(session->events.writable, session->loop->base, fd, EV_WRITE, on_io, session);
+    event_add(session->events.readable, NULL);
     message_begin(session);
 }
 
@@ -500,11 +501,11 @@ void smtp_session_deliver(struct smtp_session *session, const struct smtp_messag
     assert(session->stage == SMTP_IDLE);
     session->message = message;
     session->reader.limit = (size_t)destination->response_bytes_max;
-    session->failure = CURLE_OK;
-    session->timed_out = false;
-    session->refused_code = 0;
-    session->curl_error[0] = '\0';
-    buffer_clear(&session->refused);
+    session->result.failure = CURLE_OK;
+    session->result.timed_out = false;
+    session->result.refused_code = 0;
+    session->result.curl_error[0] = '\0';
+    buffer_clear(&session->result.refused);
     session->deadline_ns = clock_ticks_ns() + destination->timeout_ms * 1000000;
     timer_set(session, destination->connect_timeout_ms < destination->timeout_ms ? destination->connect_timeout_ms
                                                                                  : destination->timeout_ms);
@@ -514,20 +515,21 @@ void smtp_session_deliver(struct smtp_session *session, const struct smtp_messag
     }
     session->reused = session->begins = true;
     session->stage = session->dirty ? SMTP_RSET : SMTP_MAIL;
-    event_active(session->writable, EV_WRITE, 0); /* begins there: nothing is called back from inside */
+    event_active(session->events.writable, EV_WRITE, 0); /* begins there: nothing is called back from inside */
 }
 
 void smtp_session_reset(struct smtp_session *session)
 {
-    event_del(session->timer);
+    event_del(session->events.timer);
     connection_close(session);
     session->stage = SMTP_IDLE;
 }
 
 bool smtp_session_can_rest(const struct smtp_session *session)
 {
-    return session->connected && session->end == SMTP_END_REPLY && session->stage != SMTP_CONTENT && !session->noisy &&
-           session->reader.code != 421 && session->reader.code / 100 != 3 && session->messages < MESSAGES_MAX;
+    return session->connected && session->result.end == SMTP_END_REPLY && session->stage != SMTP_CONTENT &&
+           !session->noisy && session->reader.code != 421 && session->reader.code / 100 != 3 &&
+           session->messages < MESSAGES_MAX;
 }
 
 void smtp_session_rest(struct smtp_session *session)

@@ -40,20 +40,22 @@ struct smtp_session {
     void (*gone)(struct smtp_session *session); /* an idle one was closed by the server, or is no longer wanted */
 
     /* How it ended, for `done`. */
-    enum smtp_end end;
     enum smtp_stage stage; /* where */
     struct smtp_reader reader; /* the last reply; code 0: none */
-    int refused_code;      /* of the recipient whose refusal decides; 0: none was refused */
-    struct buffer refused; /* all refusals of recipients, with their addresses */
-    CURLcode failure;
-    char curl_error[CURL_ERROR_SIZE];
-    bool private_address, starved, unset; /* why there is no connection: http.c has the same */
-    bool timed_out;
+    struct {
+        enum smtp_end end;
+        int refused_code;      /* of the recipient whose refusal decides; 0: none was refused */
+        struct buffer refused; /* all refusals of recipients, with their addresses */
+        CURLcode failure;
+        char curl_error[CURL_ERROR_SIZE];
+        bool private_address, starved, unset; /* why there is no connection: http.c has the same */
+        bool timed_out;
+    } result;
 
     /* Its own. */
     CURL *curl; /* NULL: no connection */
     bool connected; /* libcurl has done its part */
-    bool size, eight_bit_mime, utf8; /* what the server offers */
+    struct { bool size, eight_bit_mime, utf8; } offers; /* of the server */
     bool dirty;  /* a sender is named and no message was taken: RSET comes first */
     bool reused; /* no reply has come since it was idle: the server may have left meanwhile */
     bool begins; /* on a reused connection, at the loop's next turn */
@@ -63,7 +65,7 @@ struct smtp_session {
     size_t recipient;
     struct buffer command;
     struct slice pending; /* still to be written */
-    struct event *readable, *writable, *timer;
+    struct { struct event *readable, *writable, *timer; } events;
     int64_t deadline_ns;
 };
 

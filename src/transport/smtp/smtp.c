@@ -61,15 +61,15 @@ static void tell_reply(const struct smtp_session *session, const char *where, st
 
 static void judge_refused_recipients(const struct smtp_session *session, struct words *words)
 {
-    buffer_printf(&words->code, "smtp:%d", session->refused_code);
-    buffer_printf(&words->text, "SMTP %d: %.*s (at RCPT TO; nobody got the message)", session->refused_code,
-                  SLICE_ARG(buffer_slice(&session->refused)));
+    buffer_printf(&words->code, "smtp:%d", session->result.refused_code);
+    buffer_printf(&words->text, "SMTP %d: %.*s (at RCPT TO; nobody got the message)", session->result.refused_code,
+                  SLICE_ARG(buffer_slice(&session->result.refused)));
 }
 
 static void judge_reply(const struct smtp_session *session, struct answer *answer, struct words *words)
 {
     int class = session->reader.code / 100;
-    if (session->refused_code > 0) {
+    if (session->result.refused_code > 0) {
         judge_refused_recipients(session, words);
         return;
     }
@@ -110,12 +110,12 @@ static const char *refused_command(CURLcode result)
 /* True: a reply is what ended it. */
 static bool judge_greeting(const struct smtp_session *session, struct answer *answer, struct words *words)
 {
-    const char *command = refused_command(session->failure);
+    const char *command = refused_command(session->result.failure);
     int code = session->reader.code;
     if (session->connected || !command || !session->reader.whole || code < 400)
         return false;
     tell_reply(session, command, words);
-    if (code == 554 && session->failure != CURLE_LOGIN_DENIED)
+    if (code == 554 && session->result.failure != CURLE_LOGIN_DENIED)
         buffer_printf(&words->text, " unexpected smtp-server response: %d", code); /* the rules know it by this */
     /* No encryption or no login: no job is at fault, and none would fare better. */
     if (code >= 500 && strcmp(command, "the greeting") != 0 && strcmp(command, "EHLO") != 0)
@@ -125,8 +125,8 @@ static bool judge_greeting(const struct smtp_session *session, struct answer *an
 
 static void tell_lost(const struct smtp_session *session, CURLcode result, struct words *words)
 {
-    const char *detail = session->curl_error;
-    if (session->timed_out)
+    const char *detail = session->result.curl_error;
+    if (session->result.timed_out)
         detail = session->stage == SMTP_CONNECT ? "no connection and greeting in time" : "no reply in time";
     else if (result == CURLE_GOT_NOTHING)
         detail = "the server closed the connection";
@@ -141,14 +141,14 @@ static void tell_lost(const struct smtp_session *session, CURLcode result, struc
 
 static void judge_lost(const struct smtp_session *session, struct answer *answer, struct words *words)
 {
-    CURLcode result = session->failure;
-    if (session->private_address) {
+    CURLcode result = session->result.failure;
+    if (session->result.private_address) {
         private_judge(answer, words);
         return;
     }
     if (judge_greeting(session, answer, words))
         return;
-    bool refused = curl_failure_refused_certificate(result, session->curl_error);
+    bool refused = curl_failure_refused_certificate(result, session->result.curl_error);
     if (refused)
         result = CURLE_SSL_CLIENTCERT;
     if (result == CURLE_WRITE_ERROR)
@@ -157,7 +157,8 @@ static void judge_lost(const struct smtp_session *session, struct answer *answer
     tell_lost(session, result, words);
     if (session->stage == SMTP_ANSWER)
         answer->outcome = OUTCOME_IN_DOUBT;
-    else if (session->starved || session->unset || result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT)
+    else if (session->result.starved || session->result.unset || result == CURLE_OUT_OF_MEMORY ||
+             result == CURLE_FAILED_INIT)
         answer->attempted = false;
     else if (refused || result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CACERT_BADFILE ||
              result == CURLE_USE_SSL_FAILED || result == CURLE_LOGIN_DENIED)
@@ -166,7 +167,7 @@ static void judge_lost(const struct smtp_session *session, struct answer *answer
 
 static void judge(const struct smtp_session *session, struct answer *answer, struct words *words)
 {
-    switch (session->end) {
+    switch (session->result.end) {
     case SMTP_END_REPLY:
         judge_reply(session, answer, words);
         break;
@@ -227,8 +228,8 @@ static void delivery_begin(struct delivery *delivery);
 static bool token_renew(struct delivery *delivery)
 {
     const struct smtp_session *session = &delivery->session;
-    bool denied = session->end == SMTP_END_LOST && !session->connected &&
-                  (session->failure == CURLE_LOGIN_DENIED || session->failure == CURLE_AUTH_ERROR);
+    bool denied = session->result.end == SMTP_END_LOST && !session->connected &&
+                  (session->result.failure == CURLE_LOGIN_DENIED || session->result.failure == CURLE_AUTH_ERROR);
     bool late = clock_ticks_ns() - delivery->started_ns > RENEW_WITHIN_MS * INT64_C(1000000);
     if (!denied || late || delivery->renewed || !session->destination->oauth2.token_url)
         return false;

@@ -83,13 +83,13 @@ public final class Scenario {
             if (job.id.equals("w5") && run == 1)
                 throw Failure.transientOne("out of paper", null, 1.0);
             if (job.id.equals("w6"))
-                Thread.sleep(5000); // longer than its lease
+                Thread.sleep(9000); // longer than its lease
             if (job.id.equals("last")) {
                 lastBegan.countDown();
                 Thread.sleep(2000);
             }
         };
-        Worker worker = new Worker(insist, "java", 5, 3, handler);
+        Worker worker = new Worker(insist, "java", 5, 6, handler);
         Thread thread = new Thread(() -> {
             try {
                 worker.run();

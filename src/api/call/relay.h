@@ -1,0 +1,25 @@
+/*
+ * relay.h - a call that another node answers: it goes there as it came, and its answer comes back as it is.
+ *
+ * Who called was looked at here. With node.token the other node takes this one's word for it; without, the caller's own
+ * token goes along.
+ */
+#ifndef API_CALL_RELAY_H
+#define API_CALL_RELAY_H
+
+#include "api/call/call.h"
+
+/* That a call came by this way: it goes no further. */
+#define RELAYED_HEADER "Insist-Relayed"
+
+struct owner_place;
+
+void relay(struct call *call, const struct owner_place *place);
+bool relay_is_one(const struct call *call);
+/*
+ * Whether the call was passed on by a node that has the token; who it is from is then set. False with *ret_bad: it claims
+ * so, and does not say for whom.
+ */
+bool relay_identify(struct call *call, bool *ret_bad);
+
+#endif

@@ -1,0 +1,100 @@
+#include "engine/days.h"
+
+#include "engine/loop.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DAY_TEXT_BYTES_MAX = 64 * 1024 };
+
+void day_of(const struct config *config, instant at, char ret_date[DAYBOOK_DATE_BYTES + 1])
+{
+    (void)config;
+    struct civil civil = instant_civil(at);
+    int year = civil.year < 0 ? 0 : civil.year > 9999 ? 9999 : civil.year;
+    int len = snprintf(ret_date, DAYBOOK_DATE_BYTES + 1, "%04d%02d%02d", year, civil.month % 100, civil.day % 100);
+    assert(len == DAYBOOK_DATE_BYTES);
+}
+
+static void day_saved(const struct op_result *result)
+{
+    struct dest *dest = result->context;
+    assert(result->op->kind == OP_SAVE);
+    if (!result->applied && !result->engine->stopping)
+        dest->days.unsaved = true;
+}
+
+/* Without room it is tried again with the next minute. */
+static bool save(struct engine *engine, struct dest *dest, op_done *done, struct slice space, struct slice name)
+{
+    struct buffer text;
+    buffer_init(&text, DAY_TEXT_BYTES_MAX);
+    struct json_writer json = json_writer(&text);
+    daybook_write(&json, &dest->days.today, dest->days.date);
+    struct store_op *op = buffer_status(&text) == STATUS_OK ? outgoing_add(engine, done, dest) : NULL;
+    if (op) {
+        op->kind = OP_SAVE;
+        op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), name),
+                                     .value = arena_copy(outgoing_memory(engine), buffer_slice(&text)) };
+        if (!op->save.name.data || !op->save.value.data) {
+            outgoing_drop_last(engine);
+            op = NULL;
+        }
+    }
+    buffer_release(&text);
+    return op != NULL;
+}
+
+static void save_now(struct engine *engine, struct dest *dest)
+{
+    dest->days.unsaved = !save(engine, dest, day_saved, SPACE_DAY_NOW, slice_from(dest->name));
+}
+
+/* A day without a job leaves nothing. */
+static bool end_day(struct engine *engine, struct dest *dest)
+{
+    assert(dest->days.date[0] != '\0');
+    char name[DAYBOOK_DATE_BYTES + 1 + DESTINATION_NAME_BYTES_MAX + 1];
+    if (daybook_ended(&dest->days.today) > 0) {
+        int len = snprintf(name, sizeof name, "%s/%s", dest->days.date, dest->name);
+        assert(len > 0 && (size_t)len < sizeof name);
+        if (!save(engine, dest, NULL, SPACE_DAY, (struct slice){ name, (size_t)len }))
+            return false;
+    }
+    dest->days.today = (struct daybook){ 0 };
+    return true;
+}
+
+void days_minute_over(struct engine *engine, struct dest *dest, instant at, instant now)
+{
+    struct dest_days *days = &dest->days;
+    char date[DAYBOOK_DATE_BYTES + 1], next[DAYBOOK_DATE_BYTES + 1];
+    day_of(engine->config, at, date);
+    day_of(engine->config, now, next);
+    if (days->date[0] == '\0')
+        memcpy(days->date, date, sizeof date);
+    bool over = strcmp(days->date, next) != 0;
+    if (over && end_day(engine, dest)) {
+        memcpy(days->date, next, sizeof next);
+        days->unsaved = false; /* of the new one there is nothing */
+    } else if (days->unsaved) {
+        save_now(engine, dest);
+    }
+}
+
+bool days_close(struct engine *engine, struct dest *dest)
+{
+    if (dest->days.date[0] == '\0')
+        day_of(engine->config, engine_now(engine), dest->days.date);
+    if (dest->days.unsaved)
+        save_now(engine, dest);
+    return !dest->days.unsaved;
+}
+
+void days_restore(struct engine *engine, const struct saved *saved)
+{
+    struct dest *dest = dest_find(engine, saved->name);
+    if (dest)
+        daybook_read(saved->value, &dest->days.today, dest->days.date);
+}

@@ -1,0 +1,176 @@
+/*
+ * The bell: what was committed here to lanes of others is told to them after the commit, never in it, since a notification
+ * holds a lock of the whole server until its transaction is flushed. A text has a line a lane: its number, jobs that became
+ * ready, dead letters, the next time, and the names in hexadecimal digits. A line "*" means everything, "a JOB TOKEN" a pull
+ * worker's lease that was acknowledged elsewhere than at who counts it.
+ */
+#include "store/postgres/handle.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BELL_BYTES_MAX = 7900, WAITING_BYTES_MAX = 256 << 10, NAMES_BYTES_MAX = 1800 };
+
+static void hex_append(struct buffer *text, struct slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        buffer_printf(text, "%02x", (unsigned char)bytes.data[i]);
+}
+
+static void lane_append(struct postgres_node *node, const struct store_lane *lane, int64_t ready, int64_t dead)
+{
+    struct buffer *text = &node->bell.text;
+    bool fits = text->len < WAITING_BYTES_MAX && lane->lane.destination.len + lane->lane.tenant.len < NAMES_BYTES_MAX;
+    node->bell.all = node->bell.all || !fits;
+    if (!fits)
+        return;
+    buffer_printf(text, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", lane->lane.id, ready, dead, lane->next_at);
+    hex_append(text, lane->lane.destination);
+    buffer_append_text(text, " ");
+    hex_append(text, lane->lane.tenant);
+    buffer_append_text(text, "\n");
+    node->bell.all = node->bell.all || buffer_status(text) != STATUS_OK;
+}
+
+void bell_gather(struct postgres_store *store)
+{
+    if (!store->shared || store->lanes.touched_count == 0)
+        return;
+    pthread_mutex_lock(&store->node.bell.mutex);
+    if (store->node.bell.text.len < WAITING_BYTES_MAX)
+        buffer_append(&store->node.bell.text, buffer_slice(&store->acked));
+    for (size_t i = 0; i < store->lanes.touched_count; i++) {
+        struct store_lane *lane = store->lanes.touched[i];
+        int64_t ready = lane->lane.counts.ready - lane->shown.committed.ready;
+        int64_t dead = lane->lane.counts.dead - lane->shown.committed.dead;
+        bool news = ready > 0 || dead != 0 || lane->next_at != INSTANT_NONE;
+        if (news && !store_owns(store, lane->lane.destination))
+            lane_append(&store->node, lane, ready > 0 ? ready : 0, dead);
+        lane->next_at = INSTANT_NONE;
+    }
+    pthread_mutex_unlock(&store->node.bell.mutex);
+}
+
+static enum status ring_one(struct postgres_store *store, struct slice text, struct error *err)
+{
+    PGresult *answer = NULL;
+    enum status status = node_ready(store, NODE_RING, err);
+    if (status != STATUS_OK)
+        return status;
+    params_bytes(&store->node.params, 0, text);
+    status = node_ask(store, NODE_RING, &answer, err);
+    if (status == STATUS_OK)
+        PQclear(answer);
+    return status;
+}
+
+/* As many whole lines as one notification may have. */
+static size_t piece_len(struct slice text)
+{
+    size_t len = text.len < BELL_BYTES_MAX ? text.len : BELL_BYTES_MAX;
+    while (len > 0 && text.data[len - 1] != '\n')
+        len--;
+    assert(len > 0); /* names are much shorter */
+    return len;
+}
+
+enum status postgres_ring(struct store *base, struct error *err)
+{
+    struct postgres_store *store = (struct postgres_store *)base;
+    struct postgres_node *node = &store->node;
+    struct buffer text;
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&node->bell.mutex);
+    bool all = node->bell.all;
+    text = node->bell.text;
+    buffer_init(&node->bell.text, SIZE_MAX / 4);
+    node->bell.all = false;
+    pthread_mutex_unlock(&node->bell.mutex);
+    if (all)
+        status = ring_one(store, SLICE("*\n"), err);
+    for (struct slice rest = buffer_slice(&text); rest.len > 0 && !all && status == STATUS_OK;) {
+        size_t len = piece_len(rest);
+        status = ring_one(store, (struct slice){ rest.data, len }, err);
+        rest = slice_from_offset(rest, len);
+    }
+    buffer_release(&text);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    pthread_mutex_lock(&node->bell.mutex);
+    node->bell.all = true; /* some may have been told; all of it is, the next time */
+    pthread_mutex_unlock(&node->bell.mutex);
+    return status;
+}
+
+/* ---- hearing ---- */
+
+static struct slice hex_read(const char *hex, size_t len, struct arena *memory)
+{
+    char *bytes = arena_alloc(memory, len / 2 + 1);
+    for (size_t i = 0; bytes && i < len / 2; i++)
+        bytes[i] = (char)(ascii_hex_value(hex[2 * i]) << 4 | ascii_hex_value(hex[2 * i + 1]));
+    return (struct slice){ bytes, bytes ? len / 2 : 0 };
+}
+
+/* False: it is no such line, or there is no memory. */
+static bool line_read(struct slice line, struct arena *memory, struct lane_heard *ret_heard)
+{
+    int at = 0;
+    struct lane_heard heard = { 0 };
+    if (sscanf(line.data, "a %" SCNd64 " %" SCNd64, &ret_heard->acked, &ret_heard->token) == 2)
+        return true;
+    if (sscanf(line.data, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %n", &heard.lane, &heard.ready, &heard.dead,
+               &heard.next_at, &at) != 4 || (size_t)at >= line.len)
+        return false;
+    const char *names = line.data + at, *space = memchr(names, ' ', line.len - (size_t)at);
+    if (!space)
+        return false;
+    heard.destination = hex_read(names, (size_t)(space - names), memory);
+    heard.tenant = hex_read(space + 1, (size_t)(line.data + line.len - space - 1), memory);
+    *ret_heard = heard;
+    return heard.destination.data && heard.tenant.data;
+}
+
+static bool text_read(struct slice text, struct arena *memory, struct lane_heard *heard, size_t max, size_t *count)
+{
+    while (text.len > 0) {
+        const char *end = memchr(text.data, '\n', text.len);
+        size_t len = end ? (size_t)(end - text.data) : text.len;
+        if (*count == max || !line_read((struct slice){ text.data, len }, memory, &heard[*count]))
+            return false;
+        ++*count;
+        text = slice_from_offset(text, end ? len + 1 : len);
+    }
+    return true;
+}
+
+enum status postgres_hear(struct store *base, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,
+                          struct error *err)
+{
+    enum { HEARD_MAX = 4096 };
+    struct postgres_store *store = (struct postgres_store *)base;
+    struct postgres_node *node = &store->node;
+    *ret_count = 0;
+    *ret_heard = arena_alloc_array(memory, HEARD_MAX, sizeof **ret_heard);
+    if (!*ret_heard)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for what rang");
+    if (node->link.conn && PQconsumeInput(node->link.conn) != 1)
+        link_close(&node->link);
+    bool missed = !node->link.conn || node->deaf;
+    node->deaf = !node->link.conn;
+    for (PGnotify *notice; node->link.conn && (notice = PQnotifies(node->link.conn)); PQfreemem(notice)) {
+        if (notice->be_pid == PQbackendPID(node->link.conn))
+            continue;
+        atomic_fetch_add(&store->low_mark, 1); /* jobs came that this process has not seen */
+        missed = !text_read(slice_from(notice->extra), memory, *ret_heard, HEARD_MAX, ret_count) || missed;
+    }
+    return missed ? error_set(err, STATUS_AWAY, "some of what rang may not have been heard") : STATUS_OK;
+}
+
+int postgres_bell(struct store *base)
+{
+    const struct postgres_store *store = (struct postgres_store *)base;
+    return store->node.link.conn ? PQsocket(store->node.link.conn) : -1;
+}

@@ -1,0 +1,61 @@
+#include "support/postgres_fixture.h"
+
+#include "store/inspect.h"
+#include "store/postgres/postgres.h"
+
+void must(enum status status, const struct error *err)
+{
+    if (status != STATUS_OK)
+        fail_msg("%s: %s", status_name(status), err->text);
+}
+
+struct store *store_at(const char *address, const struct store_settings *settings)
+{
+    struct error err = { 0 };
+    struct store *store = NULL;
+    must(store_postgres_open(slice_from(address), settings, &store, &err), &err);
+    return store;
+}
+
+struct store_fixture fixture_on(struct store *store)
+{
+    static const struct store_under_test postgres = { "postgres", NULL, 0, NULL, NULL };
+    struct error err = { 0 };
+    struct store_fixture f = { .backend = &postgres, .store = store, .now = (instant)FIXTURE_START * SECOND_MS };
+    must(store->ops->reader(store, &f.reader, &err), &err);
+    return f;
+}
+
+void fixture_drop(struct store_fixture *f)
+{
+    f->store->ops->reader_close(f->reader);
+    f->store->ops->close(f->store);
+    arena_release(&f->memory);
+}
+
+struct store_settings node_named(const char *name)
+{
+    struct store_settings settings = { .pending_max = 100000 };
+    settings.node = slice_from(name);
+    settings.node_url = SLICE("http://127.0.0.1:1");
+    settings.node_place = SLICE("this process");
+    settings.now = (instant)FIXTURE_START * SECOND_MS;
+    return settings;
+}
+
+void note_in(struct store_fixture *f, const char *data)
+{
+    struct store_op op = { .kind = OP_NOTE, .data = slice_from(data) };
+    assert_run(f, &op, STATUS_OK);
+}
+
+enum status verify_at(const char *address, const struct trail_head *expected, size_t count, struct trail_check *ret_check,
+                      struct error *err)
+{
+    struct store *outside;
+    const struct trail_reading reading = { .expected = expected, .expected_count = count };
+    must(store_postgres_backend.look(slice_from(address), &outside, err), err);
+    enum status status = store_verify(outside, &reading, ret_check, err);
+    outside->ops->close(outside);
+    return status;
+}

@@ -1,0 +1,21 @@
+/*
+ * postgres_fixture.h - short words for stores on PostgreSQL: a fixture on one that is open, and nodes that share it.
+ */
+#ifndef SUPPORT_POSTGRES_FIXTURE_H
+#define SUPPORT_POSTGRES_FIXTURE_H
+
+#include "store/trail.h"
+#include "support/store_fixture.h"
+
+/* Fails the test, with what the error says. */
+void must(enum status status, const struct error *err);
+struct store *store_at(const char *address, const struct store_settings *settings);
+/* A fixture on a store that is open, which ends with it. */
+struct store_fixture fixture_on(struct store *store);
+void fixture_drop(struct store_fixture *f);
+struct store_settings node_named(const char *name);
+void note_in(struct store_fixture *f, const char *data);
+enum status verify_at(const char *address, const struct trail_head *expected, size_t count, struct trail_check *ret_check,
+                      struct error *err);
+
+#endif

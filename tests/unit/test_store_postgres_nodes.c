@@ -1,0 +1,150 @@
+/* A store on PostgreSQL that nodes share: trims of all chains, sessions that ended, and what the bell tells. */
+#include "store/postgres/postgres.h"
+#include "support/check.h"
+#include "support/postgres_fixture.h"
+#include "support/postgres_proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASKED_MAX = 600, ASK_PAUSE_MS = 50 };
+
+static int64_t number_of(const char *address, const char *sql)
+{
+    char text[64];
+    postgres_server_run(address, sql, text, sizeof text);
+    return strtoll(text, NULL, 10);
+}
+
+static size_t trim(struct store_fixture *f, instant before, enum status expected)
+{
+    struct store_op op = { .kind = OP_TRIM, .trim = { .before = before, .max = 100 } };
+    assert_run(f, &op, expected);
+    return op.trim.ret_deleted;
+}
+
+/*
+ * The steward trims every chain, also of a node that is gone, and tells of all of them each time: so what is left verifies
+ * when the event that told of an earlier trim has gone too. What nobody trimmed is missed.
+ */
+static void test_all_chains_are_trimmed(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct error err = { 0 };
+    struct trail_check check;
+    struct store_op take = { .kind = OP_TAKE, .own = { .destination = SLICE("") } };
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    for (int n = 0; n < 5; n++)
+        note_in(&a, "{\"note\":\"a\"}");
+    assert_run(&b, &take, STATUS_OK);
+    note_in(&b, "{\"note\":\"b\"}");
+    assert_int_equal(trim(&a, a.now + 1, STATUS_CONFLICT), 0);
+    int64_t written = number_of(address, "SELECT count(*) FROM event");
+    b.now = a.now += MINUTE_MS;
+    for (int n = 0; n < 3; n++)
+        note_in(&b, "{\"note\":\"b\"}"); /* these are young */
+    postgres_server_run(address, "INSERT INTO archive SELECT (chain::bigint << 40) + 1, 'x' FROM generate_series(0, 3) chain", NULL, 0);
+    assert_int_equal(trim(&b, b.now, STATUS_OK), written - 1); /* of chain 2 there was one alone, which stays */
+    assert_int_equal(number_of(address, "SELECT count(*) FROM event WHERE chain = 1"), 0);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM archive"), 3); /* those of other chains */
+    must(verify_at(address, NULL, 0, &check, &err), &err);
+    fixture_drop(&a); /* node one never comes back; what told of its chain's trim goes now */
+    b.now += MINUTE_MS;
+    note_in(&b, "{\"note\":\"b\"}");
+    assert_true(trim(&b, b.now, STATUS_OK) >= 4);
+    must(verify_at(address, NULL, 0, &check, &err), &err);
+    note_in(&b, "{\"note\":\"b\"}");
+    fixture_drop(&b);
+    must(verify_at(address, NULL, 0, &check, &err), &err);
+    postgres_server_run(address, "UPDATE trimmed SET number = number - 1 WHERE chain = 1", NULL, 0);
+    assert_int_equal(verify_at(address, NULL, 0, &check, &err), STATUS_CORRUPT);
+}
+
+/* Sessions that ended are known while a lease or a person may ask for them, and no longer. */
+static void test_ended_sessions_are_forgotten(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct error err = { 0 };
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("") } };
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    assert_run(&b, &own, STATUS_OK);
+    own.own.destination = SLICE("d");
+    assert_run(&a, &own, STATUS_OK);
+    int64_t lane = put(&a, "held");
+    struct job held = take(&a, lane);
+    must(b.store->ops->fence(b.store, a.store->session, 0, b.now, &err), &err);
+    static const char count[] = "SELECT count(*) FROM ended";
+    must(b.store->ops->tend(b.store, b.now, &err), &err);
+    assert_int_equal(number_of(address, count), 1);
+    b.now += 2 * DAY_MS;
+    must(b.store->ops->tend(b.store, b.now, &err), &err);
+    assert_int_equal(number_of(address, count), 1); /* a lease names it */
+    struct store_op settle = settle_op(&held, EVENT_DELIVER);
+    assert_run(&b, &settle, STATUS_OK);
+    b.now += MINUTE_MS;
+    must(b.store->ops->tend(b.store, b.now, &err), &err);
+    assert_int_equal(number_of(address, count), 0);
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
+/* A pull worker that says elsewhere that it is done: who counts what it holds hears of it. At a stop the ends are named. */
+static void test_an_ack_elsewhere_is_heard(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct error err = { 0 };
+    struct lane_heard *heard = NULL;
+    size_t count = 0;
+    struct store_op take = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    must(a.store->ops->beat(a.store, 1, &err), &err);
+    must(b.store->ops->beat(b.store, 1, &err), &err);
+    (void)!a.store->ops->hear(a.store, &a.memory, &heard, &count, &err); /* what rang before is not known */
+    assert_run(&a, &take, STATUS_OK);
+    struct store_op claim = claim_op(&a, put(&a, "pulled"), 1);
+    claim.claim.owner = SLICE("worker");
+    assert_run(&a, &claim, STATUS_OK);
+    const struct job *job = &claim.claim.ret_jobs[0];
+    struct store_op late = settle_op(job, EVENT_DELIVER), settle = late;
+    late.settle.token++;
+    assert_run(&b, &late, STATUS_CONFLICT); /* of this nothing is told */
+    assert_run(&b, &settle, STATUS_OK);
+    must(b.store->ops->ring(b.store, &err), &err);
+    for (int i = 0; i < ASKED_MAX && count == 0; i++) {
+        sleep_ms(ASK_PAUSE_MS);
+        must(a.store->ops->hear(a.store, &a.memory, &heard, &count, &err), &err);
+    }
+    assert_int_equal(count, 1);
+    assert_true(heard[0].acked == job->seq && heard[0].token == job->lease_token);
+
+    must(b.store->ops->end(b.store, b.now, &err), &err);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM event WHERE chain = 2 AND number = (SELECT number FROM chain WHERE"
+                                        " id = 2) AND convert_from(data, 'UTF8') LIKE '{\"note\":\"heads\",\"heads\":[\"1.%'"), 1);
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_chains_are_trimmed),
+        cmocka_unit_test(test_ended_sessions_are_forgotten),
+        cmocka_unit_test(test_an_ack_elsewhere_is_heard),
+    };
+    const char *missing = postgres_server_missing();
+    if (missing) {
+        printf("1..0 # SKIP %s\n", missing);
+        return EXIT_SUCCESS;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
