@@ -65,6 +65,7 @@ kill -TERM $daemon
 check "and ends" ends
 starts nonsense
 check "what is no address is logged" until_true grep -q 'NOTIFY_SOCKET is neither' "$work/serve.err"
+wait_for grep -q 'listens on' "$work/serve.out" # it is logged before the daemon takes signals
 kill -TERM $daemon
 check "and the daemon works" ends
 finish
