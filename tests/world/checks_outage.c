@@ -64,10 +64,17 @@ void check_failed_last(struct world *world, const struct op_claim *claim, const 
 
 /* ---- the breaker ---- */
 
-/* What is counted stays for as long as the clock takes to come back to where it was, and the window. */
-static instant clock_top(const struct world *world)
+/*
+ * The window moves on with what is counted, not with the clock: after a pause and a clock that is put back by as much, what failed before
+ * is as near as it was. A clock that is put back by a whole window has it counted anew.
+ */
+static void move_window(struct world *world, struct dest_view *view, int64_t window_ms)
 {
-    return world_now(world) > world->clock_top ? world_now(world) : world->clock_top;
+    instant now = world_now(world);
+    if (view->counted_top - now >= window_ms)
+        view->counted_mono = world->mono;
+    if (now > view->counted_top || view->counted_top - now >= window_ms)
+        view->counted_top = now;
 }
 
 /* How an answer counts at the first address. */
@@ -79,8 +86,11 @@ void outage_answered(struct world *world, const struct flight *flight, enum outc
                     flight->answer.duration_ms >= config->breaker.slow_ms;
     if (flight->send->use_fallback || !flight->answer.attempted || outcome == OUTCOME_BLOCKED)
         return;
+    struct dest_view *view = &world->dests[shadow->dest];
+    if (view->closed)
+        move_window(world, view, config->breaker.window_ms);
     shadow->answered_mono = world->mono;
-    shadow->answered_top = clock_top(world);
+    shadow->answered_top = world_now(world) > view->counted_top ? world_now(world) : view->counted_top;
     shadow->answered_bad = slow || (question ? flight->answer.query == QUERY_UNCLEAR
                                              : criterion_of(outcome, flight->answer.code) != CRITERION_NONE);
 }
@@ -90,6 +100,7 @@ static void check_opened(struct world *world, int dest, const struct breaker_con
 {
     int64_t sure_ms = config->window_ms - config->window_ms / TALLY_BUCKETS - world->late_ms;
     int64_t most_ms = config->window_ms + world->late_ms + 1;
+    const struct dest_view *view = &world->dests[dest];
     int64_t calls = 0, bad = 0, tenants = 0, tenants_bad = 0;
     double rate = config->slow_ms > 0 && config->slow_rate < config->failure_rate ? config->slow_rate : config->failure_rate;
     bool called[TENANTS_MAX + 1] = { false }, failed[TENANTS_MAX + 1] = { false }; /* the last is the daemon's own */
@@ -100,8 +111,8 @@ static void check_opened(struct world *world, int dest, const struct breaker_con
         if (shadow->dest != dest || shadow->answered_mono == 0)
             continue;
         bool counts = ago < sure_ms && shadow->claim_mono > closed_mono;
-        /* A clock that is put back by more than the window has it counted anew. */
-        bool fails = shadow->answered_bad && clock_top(world) - shadow->answered_top <= most_ms && ago <= most_ms + config->window_ms;
+        bool fails = shadow->answered_bad && shadow->answered_mono >= view->counted_mono &&
+                     view->counted_top - shadow->answered_top <= most_ms;
         calls += counts;
         bad += fails;
         called[tenant] = called[tenant] || counts;

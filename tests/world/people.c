@@ -190,7 +190,6 @@ static void jump_clock(struct world *world)
     bool back = once_in(world, 2);
     if (!world->clock_jumps)
         return;
-    world->clock_top = back && world_now(world) > world->clock_top ? world_now(world) : world->clock_top;
     world->offset += back ? -by : by;
     world->clock_jumped_mono = world->mono;
     injected(world, back ? FAULT_CLOCK_BACK : FAULT_CLOCK_FORWARD);

@@ -14,6 +14,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ABANDON_STEPS_MAX = 100000 };
 
@@ -667,7 +668,7 @@ void world_start(struct world *world)
     world->disturbance.fire = disturbance_fire;
     world->heal.fire = heal_fire;
     if (world->on_disk)
-        assert_int_equal(folder_make("/tmp", world->folder), 0);
+        assert_int_equal(folder_make(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", world->folder), 0);
     open_store(world);
     start_engine(world);
 }

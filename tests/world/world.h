@@ -151,7 +151,7 @@ struct shadow {
     bool sent_calm; /* and when it was nothing of the kind */
     instant look_failed_at; /* its last look that failed, as the store was told; 0: none */
     int64_t answered_mono;  /* by the first address; 0: never */
-    instant answered_top;   /* and the latest time that the clock had shown then */
+    instant answered_top;   /* and where the breaker's window ended then */
     bool answered_bad;
     /* the end */
     bool exhausted; /* what it died of */
@@ -222,6 +222,8 @@ struct dest_view {
     int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
     bool closed;            /* its breaker, when it was last looked at, */
     int64_t closed_mono;    /* since when */
+    instant counted_top;    /* the latest time at which it counted an answer, */
+    int64_t counted_mono;   /* and since when it counts: a clock that was put back far has it begin anew */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
     int64_t by_turn;        /* slots that go by turns over all classes, before what is judged */
     struct block_view {
@@ -374,7 +376,6 @@ struct world {
     int64_t mono, offset;
     int64_t ordered_mono; /* the last order of an operator, or a tenant's first job somewhere */
     int64_t clock_jumped_mono, changed_mono; /* last jump; that, or the last start or reload */
-    instant clock_top; /* the latest time it showed before it was put back */
     int64_t unread_until_mono; /* until then the store may not be read */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
