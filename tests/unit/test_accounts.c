@@ -31,7 +31,7 @@ static void close_all(void)
 static void configure(const char *more)
 {
     rig_configure(&rig,
-                  "url: 'http://127.0.0.1:%d/', allow_private: true, timeout: 5s, "
+                  "url: 'http://127.0.0.1:%d/', allow_private: true, timeout: 60s, "
                   "oauth2: { token_url: 'http://127.0.0.1:%d/token', client_id: 'me:1', client_secret: 's ecret'%s }",
                   receiver_port(api), receiver_port(issuer), more);
 }

@@ -129,7 +129,7 @@ static void test_refused(void **state)
     struct receiver *receiver = receiver_new(NULL);
     for (size_t i = 0; i < COUNT_OF(hosts); i++) {
         struct rig_send send;
-        rig_configure(&rig, "url: 'http://%s:%d', timeout: 3s", hosts[i], receiver_port(receiver));
+        rig_configure(&rig, "url: 'http://%s:%d', timeout: 60s", hosts[i], receiver_port(receiver));
         rig_send(&rig, &send);
         check_blocked(&send, hosts[i]);
     }

@@ -46,7 +46,7 @@ static void configure(const struct receiver *receiver, const char *host, const c
     char shown[512] = "";
     if (cert)
         snprintf(shown, sizeof shown, ", cert: '%s', key: '%s'", cert, certificate_key(cert));
-    rig_configure(&rig, "url: 'https://%s:%d/in', allow_private: true, timeout: 5s, tls: { %s%s%s%s }%s", host, receiver_port(receiver),
+    rig_configure(&rig, "url: 'https://%s:%d/in', allow_private: true, timeout: 60s, tls: { %s%s%s%s }%s", host, receiver_port(receiver),
                   ca ? "ca: '" : "verify: true", ca ? ca : "", ca ? "'" : "", shown, more);
 }
 
@@ -168,7 +168,7 @@ static void test_lost_answers(void **state)
         struct rig_send send;
         receiver_script(receiver, &lost[i], 1);
         rig_configure(&rig, "url: 'https://127.0.0.1:%d', allow_private: true, timeout: %s, tls: { ca: '%s' }", receiver_port(receiver),
-                      lost[i].fate == FATE_HANG ? "2s" : "30s", files.ca);
+                      lost[i].fate == FATE_HANG ? "5s" : "30s", files.ca);
         rig_send(&rig, &send);
         check(send.answer.outcome == OUTCOME_IN_DOUBT, "row %zu: %s %s", i, outcome_name(send.answer.outcome), send.text);
         receiver_free(receiver);
@@ -234,7 +234,7 @@ static pid_t nginx_start(int port, int short_port)
 static bool nginx_await(pid_t pid, int port)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    for (int i = 0; i < 3000 && waitpid(pid, NULL, WNOHANG) == 0; i++) {
+    for (int i = 0; i < 6000 && waitpid(pid, NULL, WNOHANG) == 0; i++) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         bool there = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
         close(fd);

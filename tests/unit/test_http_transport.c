@@ -83,7 +83,7 @@ static void test_answers(void **state)
         const struct answer_case *row = &answers[i];
         struct rig_send send;
         receiver_script(receiver, &row->reply, 1);
-        rig_configure(&rig, "url: 'http://127.0.0.1:%d/in', allow_private: true, timeout: 5s, content_type: text/plain%s%s",
+        rig_configure(&rig, "url: 'http://127.0.0.1:%d/in', allow_private: true, timeout: 60s, content_type: text/plain%s%s",
                       receiver_port(receiver), *row->settings ? ", " : "", row->settings);
         rig_send(&rig, &send);
         check(send.answer.attempted, "%s", row->name);

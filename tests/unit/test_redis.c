@@ -210,8 +210,8 @@ static void test_answers(void **state)
         { "ok", "redis:OK", "", OUTCOME_DELIVERED }, /* and after all that */
     };
     open_rig(NULL);
-    configure("", "", ", timeout: 2s");
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) { /* a busy machine is not hurried where it is to answer */
+        configure("", "", strcmp(cases[i].code, "curl:28") == 0 ? ", timeout: 5s" : ", timeout: 60s");
         send_one(cases[i].payload);
         check(strcmp(sends[0].code, cases[i].code) == 0, "%s: %s %s", cases[i].payload, sends[0].code, sends[0].text);
         check(strstr(sends[0].text, cases[i].text) != NULL, "%s: %s", cases[i].payload, sends[0].text);

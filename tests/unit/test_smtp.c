@@ -526,7 +526,7 @@ static void test_private_addresses(void **state)
     (void)state;
     struct rig_send send;
     serve(NULL, NULL, 0);
-    rig_configure(&rig, "preset: email, url: 'smtp://127.0.0.1:%d', timeout: 5s", mail_server_port(server));
+    rig_configure(&rig, "preset: email, url: 'smtp://127.0.0.1:%d', timeout: 60s", mail_server_port(server));
     send_payload(&send, MESSAGE);
     assert_int_equal(send.answer.outcome, OUTCOME_BLOCKED);
     assert_string_equal(send.code, "insist:private_address");
@@ -641,7 +641,7 @@ static void test_a_large_message(void **state)
 
 static void configure_tls(const char *scheme, const char *host, const char *tls, const char *more)
 {
-    rig_configure(&rig, "preset: email, url: '%s://%s:%d', allow_private: true, timeout: 5s, tls: { %s }%s", scheme, host,
+    rig_configure(&rig, "preset: email, url: '%s://%s:%d', allow_private: true, timeout: 60s, tls: { %s }%s", scheme, host,
                   mail_server_port(server), tls, more);
 }
 

@@ -19,7 +19,7 @@
 #define CUTS_STEP 13 /* a part of the messages; INSIST_LONG lets each of them be the last */
 #endif
 
-enum { ASKED_MAX = 600, ASK_PAUSE_MS = 20, MESSAGES_MAX = 400 };
+enum { ASKED_MAX = 3000, ASK_PAUSE_MS = 20, MESSAGES_MAX = 400 };
 
 static const struct store_settings settings = { .pending_max = 100000 };
 

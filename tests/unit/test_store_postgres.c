@@ -310,7 +310,7 @@ static void test_a_store_that_went_back_is_seen(void **state)
     postgres_proxy_cut(&proxy, PROXY_CUT_BEFORE, "begin");
     assert_int_equal(f.store->ops->apply(f.store, f.now, &op, 1, &f.memory, &err), STATUS_AWAY);
     enum status status = STATUS_AWAY; /* a busy server may keep the lock of the connection that was cut a little longer */
-    for (int i = 0; i < 100 && status == STATUS_AWAY; i++, usleep(50000))
+    for (int i = 0; i < 1200 && status == STATUS_AWAY; i++, usleep(50000))
         status = f.store->ops->outcome(f.store, &applied, &err);
     assert_int_equal(status, STATUS_IO);
     check(strstr(err.text, "restored"), "%s", err.text);
