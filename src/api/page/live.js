@@ -132,7 +132,7 @@ export async function refresh() {
   timer = 0;
   refreshing = true;
   again = false;
-  const began = Date.now();
+  const began = Date.now(), asked = token();
   try {
     await Promise.all([readStats(false), hooks.load()]);
     line.lastOk = Date.now();
@@ -140,7 +140,7 @@ export async function refresh() {
     retryMs = 1000;
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    if (error.status === 401 || error.status === 403) needToken(error);
+    if (error.status === 401 || error.status === 403) needToken(error, asked);
     if (!line.failed) line.since = Date.now();
     line.failed = error.message;
     retryMs = Math.min(retryMs * 1.5, POLL_MS);
@@ -222,14 +222,14 @@ async function readStream(end) {
 /* Runs as long as the page is looked at. */
 export async function follow() {
   if (stop || document.hidden || line.needsToken) return;
-  const end = (stop = new AbortController());
+  const end = (stop = new AbortController()), asked = token();
   let wait = STREAM_AGAIN_MS;
   try {
     await readStream(end);
   } catch (error) {
     if (error instanceof Refusal) {
-      wait = error.status === 503 ? STREAM_AGAIN_MS * 3 : STREAM_REFUSED_MS;
-      if (error.status === 401) needToken(error);
+      wait = asked !== token() ? 0 : error.status === 503 ? STREAM_AGAIN_MS * 3 : STREAM_REFUSED_MS;
+      if (error.status === 401) needToken(error, asked);
     }
   }
   if (stop === end) stop = null;
@@ -240,7 +240,9 @@ export async function follow() {
 
 /* ---- who is asking ---- */
 
-function needToken(refusal) {
+/* `asked` with: what is refused late says nothing of the token that was typed since. */
+function needToken(refusal, asked) {
+  if (asked !== token()) return;
   line.needsToken = true;
   stop?.abort();
   hooks.token(refusal);
