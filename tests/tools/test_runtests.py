@@ -33,11 +33,15 @@ def run(*arguments):
     return subprocess.run([RUNTESTS, *arguments], capture_output=True, text=True, check=False)
 
 
-def passes_under_load(folder):
-    """A second of computing within two, while so many others compute that it takes longer by the wall."""
-    program = os.path.join(folder, "computes")
+def passes_under_load(folder, apart):
+    """A second of computing within two, while so many others compute that it takes longer by the wall; `apart`: it is done by
+    another that is waited for, in a session of its own, as a database does."""
+    program, worker = os.path.join(folder, "computes"), os.path.join(folder, "works")
+    with open(worker, "w", encoding="utf-8") as file:
+        file.write("import time\nwhile time.process_time() < 1:\n    pass\n")
     with open(program, "w", encoding="utf-8") as file:
-        file.write(f"#!{sys.executable}\nimport time\nwhile time.process_time() < 1:\n    pass\n")
+        file.write(f"#!{sys.executable}\nimport subprocess\n"
+                   f"subprocess.run([{sys.executable!r}, {worker!r}], start_new_session={apart}, check=True)\n")
     os.chmod(program, 0o755)
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(4 * (os.cpu_count() or 2))]
     try:
@@ -64,7 +68,8 @@ def verdicts(folder):
                      and total.returncode == (1 if failed else 0))
         with open(results, encoding="utf-8") as found, open(everything, "a", encoding="utf-8") as file:
             file.write(found.read())
-    yield "a processor that others keep busy ends no test", passes_under_load(folder)
+    yield "a processor that others keep busy ends no test", passes_under_load(folder, False)
+    yield "nor one that waits for a server", passes_under_load(folder, True)
     last = run("--sum", everything).stdout.splitlines()[-1]
     yield "stages add up", last == f"{sum(c[2] for c in CASES)} passed, {sum(c[3] for c in CASES)} failed"
     yield "no result at all is a failure", run("--sum", os.path.join(folder, "none")).returncode == 1
