@@ -33,6 +33,7 @@ struct scene {
     char incident[128]; /* of web */
     char fingerprint[128];
     char alert[256]; /* about atenant */
+    char redrive[64], erasure[64]; /* of what is atenant's; neither finds anything */
 };
 
 static struct reply ask(const struct scene *scene, const char *token, const char *method, const char *path, const char *body)
@@ -138,6 +139,19 @@ static void plant_at_web(struct scene *scene)
     add(scene, "web", "atenant", "aid-pending", MARK);
 }
 
+/* What was ordered for atenant stays to be looked at. */
+static void plant_orders(struct scene *scene)
+{
+    struct reply reply = boss(scene, "POST", "/v1/dead/redrives",
+                              "{\"filter\":{\"tenant\":\"atenant\",\"text\":\"" MARK " of nobody\"}}");
+    snprintf(scene->redrive, sizeof scene->redrive, "%s", reply_text(&reply, "id"));
+    reply_release(&reply);
+    reply = boss(scene, "DELETE", "/v1/subjects/" MARK "-nobody?tenant=atenant", NULL);
+    snprintf(scene->erasure, sizeof scene->erasure, "%s", reply_text(&reply, "id"));
+    reply_release(&reply);
+    check(scene->redrive[0] && scene->erasure[0], "an order has no id");
+}
+
 /* Each token's name is its secret. */
 static char *tokens_text(void)
 {
@@ -171,6 +185,7 @@ static int setup(void **state)
     free(text);
     plant_at_yard(scene);
     plant_at_web(scene);
+    plant_orders(scene);
     add(scene, "yard", "btenant", "b-yard", "own");
     add(scene, "web", "btenant", "b-own", "own"); /* the last: who has read as far as this has read everything */
     *state = scene;
@@ -199,6 +214,9 @@ static const char *body_for(const struct scene *scene, const struct route *route
         { "/resume", "{\"tenant\":\"atenant\"}" },
         { "/v1/incidents/{id}", "{\"lessons_learned\":\"x\"}" },
         { "/v1/leases", "{\"destination\":\"yard\",\"max\":10}" },
+        { "/v1/dead/purge", "{\"all\":true}" },
+        { "/v1/dead/redrives", "{\"all\":true}" },
+        { "/v1/simulate", "{\"policy\":\"web\",\"load\":\"1/s\",\"for\":\"1m\"}" },
         { "/v1/decide", "{\"policy\":\"web\",\"id\":\"aid-waiting\",\"submissionError\":\"503\"}" },
     };
     if (strcmp(route->method, "POST") != 0 && strcmp(route->method, "PATCH") != 0)
@@ -225,6 +243,12 @@ static const char *name_for(const struct scene *scene, const struct route *route
         return i == 0 ? scene->incident : NULL;
     if (strstr(route->pattern, "/alerts/"))
         return i == 0 ? scene->alert : NULL;
+    if (strstr(route->pattern, "/redrives/"))
+        return i == 0 ? scene->redrive : NULL;
+    if (strstr(route->pattern, "/erasures/"))
+        return i == 0 ? scene->erasure : NULL;
+    if (strstr(route->pattern, "{subject}"))
+        return i == 0 ? MARK : NULL;
     if (strstr(route->pattern, "{fingerprint}"))
         return i == 0 ? scene->fingerprint : NULL;
     if (strstr(route->pattern, "{name}"))
@@ -325,6 +349,21 @@ static char *all_that_is_theirs(const struct scene *scene)
     return buffer_take(&out);
 }
 
+/* The walk has begun some, each of what a mark is in: they must be over before anybody says that nothing was touched. */
+static void await_own_erasures(const struct scene *scene)
+{
+    char path[256];
+    struct reply list = ask(scene, "other", "GET", "/v1/erasures", NULL);
+    size_t count = json_array_size(reply_at(&list, "erasures"));
+    check(count > 0, "none was begun: %s", list.body);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *one = json_array_get(reply_at(&list, "erasures"), i);
+        snprintf(path, sizeof path, "/v1/erasures/%s", json_string_value(json_object_get(one, "id")));
+        await(scene, path, "state", "done");
+    }
+    reply_release(&list);
+}
+
 static void another_tenant_sees_nothing(void **state)
 {
     struct scene *scene = *state;
@@ -346,11 +385,48 @@ static void another_tenant_sees_nothing(void **state)
                 }
         }
     }
+    await_own_erasures(scene);
     char *after = all_that_is_theirs(scene);
     check(strcmp(before, after) == 0, "before:\n%s\nafter:\n%s", before, after);
     assert_true(asked > 100);
     free(before);
     free(after);
+}
+
+/* What there is but once, for all tenants: a token of one neither sees nor moves it. */
+static void what_all_share_is_not_for_one(void **state)
+{
+    static const struct { const char *method, *path; } calls[] = {
+        { "GET", "/v1/nodes" },          { "POST", "/v1/nodes/a/drain" }, { "GET", "/v1/sources" },
+        { "GET", "/v1/sources/a" },      { "POST", "/v1/simulate" },      { "GET", "/v1/reports/daily" },
+        { "GET", "/v1/reports/weekly" }, { "GET", "/v1/errors" },         { "GET", "/v1/destinations/web/history" },
+        { "GET", "/metrics" },
+    };
+    struct scene *scene = *state;
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct reply reply = ask(scene, "other", calls[i].method, calls[i].path, NULL);
+        check(reply.status == 403 && strstr(reply_text(&reply, "type"), "forbidden_tenant"), "%s %s: %d %s", calls[i].method,
+              calls[i].path, reply.status, reply.body);
+        reply_release(&reply);
+    }
+}
+
+/* Orders of another tenant's are not there; the own ones are. */
+static void an_order_is_seen_by_its_tenant(void **state)
+{
+    struct scene *scene = *state;
+    char path[256];
+    const char *const paths[] = { "/v1/dead/redrives", "/v1/erasures" };
+    const char *const ids[] = { scene->redrive, scene->erasure };
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        snprintf(path, sizeof path, "%s/%s", paths[i], ids[i]);
+        struct reply reply = ask(scene, "other", "GET", path, NULL);
+        check(reply.status == 404, "%s: %d %s", path, reply.status, reply.body);
+        reply_release(&reply);
+        reply = boss(scene, "GET", path, NULL);
+        check(strstr(reply.body, ids[i]), "%s: %s", path, reply.body);
+        reply_release(&reply);
+    }
 }
 
 /* Whoever knows a lease by heart: it stays the worker's, and as long as it was. */
@@ -466,6 +542,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_tenant_touches_no_lease),
+        cmocka_unit_test(what_all_share_is_not_for_one),
+        cmocka_unit_test(an_order_is_seen_by_its_tenant),
         cmocka_unit_test(why_has_no_figures_of_others),
         cmocka_unit_test(a_destination_shows_only_this),
         cmocka_unit_test(an_address_shows_no_secret),
