@@ -10,6 +10,8 @@
 #include "config/config.h"
 #include "engine/engine.h"
 
+#include <stdatomic.h>
+
 /* Who owns a destination: its engine alone knows how it stands. */
 enum owner { OWNER_HERE, OWNER_ELSEWHERE, OWNER_UNKNOWN };
 
@@ -43,6 +45,9 @@ struct forward {
     char *headers[5]; /* each a whole line; NULL: no more */
     char *copy;       /* what the body points into */
     struct slice body;
+    bool waits;   /* for work, perhaps for long */
+    bool refused; /* too many are under way: it was not sent */
+    atomic_bool abandoned;
     struct {
         int status; /* 0: it could not be reached, or did not answer */
         struct buffer body;
@@ -72,6 +77,8 @@ struct api_settings {
     enum owner (*owner)(void *context, struct slice destination, struct owner_place *ret_place);
     /* Passes a call on to another node; from the API's thread. NULL: there is none. */
     void (*forward)(void *context, struct forward *forward);
+    /* Nobody waits for one that has not come back; likewise. */
+    void (*abandon)(void *context, struct forward *forward);
     /* Likewise. */
     void (*node_figures)(void *context, struct node_figures *ret_figures);
     int64_t (*ticks_ms)(void *context); /* as `now`, of a clock that never goes back */

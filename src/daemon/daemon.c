@@ -35,6 +35,7 @@ enum {
     ABORTS_MAX = 256,
     STOP_CHECKS_MAX = 500,
     CONNECTIONS_MAX = 100000, /* that we make */
+    RELAYS_MAX = 1024,        /* to other nodes */
     MAIL_CONNECTIONS_ONE_IN = 4, /* of them are for mail, where some is sent */
     PROGRAMS_MAX = 1024,
     DISTRUST_MS = 200,
@@ -463,6 +464,14 @@ static long part_of(long connections_max, long one_in)
     return connections_max / one_in > 0 ? connections_max / one_in : 1;
 }
 
+/* Calls on their way to other nodes: of the descriptors for sends, since those for clients are taken by who calls. */
+static long relays_max(const struct config *config)
+{
+    struct descriptors share = descriptors_share(descriptors_limit(), config->connections_max);
+    int64_t most = share.clients < share.sends / 2 ? share.clients : share.sends / 2;
+    return config->node.name ? most < RELAYS_MAX ? (long)most + 1 : RELAYS_MAX : 0;
+}
+
 static enum status open_transports(struct daemon *daemon, struct error *err)
 {
     const struct config *config = daemon->config;
@@ -473,7 +482,7 @@ static enum status open_transports(struct daemon *daemon, struct error *err)
     long queues_max = part_of(all, QUEUES_ONE_IN);
     if (programs_max > PROGRAMS_MAX)
         programs_max = PROGRAMS_MAX;
-    long others = (sends_by(config, TRANSPORT_SMTP) ? mail_max : 0) + (sends_by(config, TRANSPORT_SES) ? mail_max : 0) +
+    long others = relays_max(config) + (sends_by(config, TRANSPORT_SMTP) ? mail_max : 0) + (sends_by(config, TRANSPORT_SES) ? mail_max : 0) +
                   (sends_by(config, TRANSPORT_EXEC) ? programs_max * EXEC_DESCRIPTORS : 0) +
                   (sends_by(config, TRANSPORT_REDIS) ? queues_max : 0) + (sends_by(config, TRANSPORT_AMQP) ? queues_max : 0);
     struct http_settings http = { .now = daemon_now, .context = daemon, .connections_max = all > others ? all - others : 1 };
@@ -523,7 +532,7 @@ static enum status open_nodes(struct daemon *daemon, struct error *err)
     };
     if (!daemon->config->node.name)
         return STATUS_OK;
-    enum status status = forwarder_new(&daemon->forwarder, err);
+    enum status status = forwarder_new((size_t)relays_max(daemon->config), &daemon->forwarder, err);
     return status == STATUS_OK ? nodes_new(&settings, &daemon->nodes, err) : status;
 }
 
@@ -531,6 +540,12 @@ static void forward_call(void *context, struct forward *forward)
 {
     const struct daemon *daemon = context;
     forwarder_send(daemon->forwarder, forward);
+}
+
+static void abandon_call(void *context, struct forward *forward)
+{
+    const struct daemon *daemon = context;
+    forwarder_abandon(daemon->forwarder, forward);
 }
 
 static void node_figures(void *context, struct node_figures *ret_figures)
@@ -573,6 +588,7 @@ static enum status open_api(struct daemon *daemon, struct error *err)
         .now = daemon_now,
         .owner = daemon->nodes ? owner_of : NULL,
         .forward = daemon->nodes ? forward_call : NULL,
+        .abandon = daemon->nodes ? abandon_call : NULL,
         .node_figures = daemon->nodes ? node_figures : NULL,
         .on_alive = on_alive,
         .context = daemon,

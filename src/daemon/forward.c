@@ -8,13 +8,20 @@
 #include <string.h>
 #include <strings.h>
 
-enum { CONNECT_MS_MAX = 2000, ANSWER_S_MAX = 90, POLL_MS = 1000, CONNECTIONS_EACH = 32 };
+enum {
+    CONNECT_MS_MAX = 2000,
+    ANSWER_S_MAX = 90,
+    POLL_MS = 1000,
+    ORDERS_ONE_IN = 4, /* of the calls under way is for those that do not wait for work */
+};
 
 struct forwarder {
     CURLM *multi;
     pthread_t thread;
     bool running;
-    atomic_bool stopping;
+    atomic_bool stopping, abandoned; /* the latter: somebody does not want an answer any more */
+    size_t calls_max;
+    atomic_size_t calls, waiting; /* under way; of these, that wait for work */
     pthread_mutex_t lock;
     struct forward *first; /* that were given, under the lock */
     struct forward *out;   /* with the thread */
@@ -26,8 +33,11 @@ static void run_done(struct message *message)
     forward->done(forward);
 }
 
-static void forward_end(struct forward *forward)
+static void forward_end(struct forwarder *forwarder, struct forward *forward)
 {
+    atomic_fetch_sub(&forwarder->calls, 1);
+    if (forward->waits)
+        atomic_fetch_sub(&forwarder->waiting, 1);
     mailbox_post(forward->reply_to, &forward->message, MESSAGE_FORWARD, run_done);
 }
 
@@ -71,6 +81,7 @@ static bool forward_begin(struct forwarder *forwarder, struct forward *forward)
         return false;
     }
     curl_easy_setopt(curl, CURLOPT_URL, forward->url);
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L); /* a job may be called ".." */
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, forward->method);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     if (forward->body.len > 0) {
@@ -123,7 +134,21 @@ static void finish(struct forwarder *forwarder, const CURLMsg *message)
     forward->answer.status = (int)status;
     snprintf(forward->answer.content_type, sizeof forward->answer.content_type, "%s", type ? type : "");
     forward_take_out(forwarder, forward);
-    forward_end(forward);
+    forward_end(forwarder, forward);
+}
+
+/* Its connection is closed, by which the owner hears of it: what nobody waits for is not leased. */
+static void drop_abandoned(struct forwarder *forwarder)
+{
+    if (!atomic_exchange(&forwarder->abandoned, false))
+        return;
+    for (struct forward *forward = forwarder->out, *next; forward; forward = next) {
+        next = forward->next;
+        if (!atomic_load(&forward->abandoned))
+            continue;
+        forward_take_out(forwarder, forward);
+        forward_end(forwarder, forward);
+    }
 }
 
 static void begin_given(struct forwarder *forwarder)
@@ -136,7 +161,7 @@ static void begin_given(struct forwarder *forwarder)
         struct forward *forward = given;
         given = forward->next;
         if (atomic_load(&forwarder->stopping) || !forward_begin(forwarder, forward))
-            forward_end(forward); /* its status is 0: not reached */
+            forward_end(forwarder, forward); /* its status is 0: not reached */
     }
 }
 
@@ -146,6 +171,7 @@ static void *forwarder_main(void *context)
     int running, left;
     while (!atomic_load(&forwarder->stopping)) {
         begin_given(forwarder);
+        drop_abandoned(forwarder);
         curl_multi_perform(forwarder->multi, &running);
         for (CURLMsg *message; (message = curl_multi_info_read(forwarder->multi, &left));)
             if (message->msg == CURLMSG_DONE)
@@ -156,20 +182,21 @@ static void *forwarder_main(void *context)
     while (forwarder->out) {
         struct forward *forward = forwarder->out;
         forward_take_out(forwarder, forward);
-        forward_end(forward);
+        forward_end(forwarder, forward);
     }
     return NULL;
 }
 
-enum status forwarder_new(struct forwarder **ret_forwarder, struct error *err)
+enum status forwarder_new(size_t calls_max, struct forwarder **ret_forwarder, struct error *err)
 {
     struct forwarder *forwarder = calloc(1, sizeof *forwarder);
     if (!forwarder)
         return error_set(err, STATUS_NO_MEMORY, "no memory for calls to other nodes");
     pthread_mutex_init(&forwarder->lock, NULL);
+    forwarder->calls_max = calls_max;
     forwarder->multi = curl_multi_init();
     if (forwarder->multi)
-        curl_multi_setopt(forwarder->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)CONNECTIONS_EACH);
+        curl_multi_setopt(forwarder->multi, CURLMOPT_MAXCONNECTS, (long)calls_max);
     forwarder->running = forwarder->multi && pthread_create(&forwarder->thread, NULL, forwarder_main, forwarder) == 0;
     if (!forwarder->running) {
         forwarder_free(forwarder);
@@ -199,15 +226,31 @@ void forwarder_free(struct forwarder *forwarder)
     free(forwarder);
 }
 
+/* Each call has a connection of its own: one that waits for work must not stand before an order, nor before other work. */
+static bool has_room(struct forwarder *forwarder, const struct forward *forward)
+{
+    size_t calls = atomic_fetch_add(&forwarder->calls, 1) + 1;
+    size_t waiting = forward->waits ? atomic_fetch_add(&forwarder->waiting, 1) + 1 : 0;
+    return calls <= forwarder->calls_max && waiting <= forwarder->calls_max - forwarder->calls_max / ORDERS_ONE_IN;
+}
+
 void forwarder_send(struct forwarder *forwarder, struct forward *forward)
 {
-    if (atomic_load(&forwarder->stopping)) {
-        forward_end(forward);
+    forward->refused = !has_room(forwarder, forward);
+    if (forward->refused || atomic_load(&forwarder->stopping)) {
+        forward_end(forwarder, forward);
         return;
     }
     pthread_mutex_lock(&forwarder->lock);
     forward->next = forwarder->first;
     forwarder->first = forward;
     pthread_mutex_unlock(&forwarder->lock);
+    curl_multi_wakeup(forwarder->multi);
+}
+
+void forwarder_abandon(struct forwarder *forwarder, struct forward *forward)
+{
+    atomic_store(&forward->abandoned, true);
+    atomic_store(&forwarder->abandoned, true);
     curl_multi_wakeup(forwarder->multi);
 }

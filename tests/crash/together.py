@@ -4,7 +4,8 @@
     tests/crash/together.py [--keep]
 
 A name that runs is refused; a pinned destination is its node's; a call goes on to the owner as who made it, with the nodes'
-token; a pull worker may say at any node that it is done; events and callbacks are told once, in order, whoever forwards;
+token, whatever its address or its length; a pull worker may say at any node that it is done, many that wait hold up nobody, and
+one that went gets nothing; events and callbacks are told once, in order, whoever forwards;
 metrics and `insist nodes` tell who has what; a drained node gives everything away; at a stop in order ends are named.
 """
 import argparse
@@ -13,6 +14,7 @@ import http.client
 import http.server
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +24,8 @@ import postgres  # noqa: E402
 import process  # noqa: E402
 
 JOBS = 40
+IDLE_S = 60  # the longest that a worker may wait
+WORKERS = 80  # that wait at a node which does not own the destination
 
 CONFIG = """\
 node: {{ name: {name}, token: "nodes-with-each-other" }}
@@ -33,6 +37,7 @@ DESTINATIONS = """\
   left: {{ url: "http://127.0.0.1:{port}/left", allow_private: true, node: a }}
   right: {{ url: "http://127.0.0.1:{port}/right", allow_private: true, node: b }}
   news: {{ url: "http://127.0.0.1:{port}/news", allow_private: true }}
+  idle: {{ transport: pull, node: a }}
   yard: {{ transport: pull, node: a, concurrency: {{ max: 1, adaptive: false }} }}
 """
 
@@ -138,8 +143,66 @@ def check_calls(tap, nodes, tenant):
     tap.check(refused[0] == 403, "with the rights of who gave it", refused)
     tap.check(nodes["a"].call("GET", "/v1/destinations/left")[1]["mode"] == "paused", "which change nothing")
     tap.check(nodes["b"].call("POST", "/v1/destinations/left/resume", {})[0] == 200, "and its owner's are enough")
+    hidden = nodes["b"].call("GET", "/v1/nodes", who=tenant)
+    drained = nodes["b"].call("POST", "/v1/nodes/a/drain", {}, who=tenant)
+    tap.check(hidden[0] == 403 and drained[0] == 403, "nodes are no one tenant's business", (hidden, drained))
     forged = nodes["a"].call("GET", "/v1/destinations", who="nodes-with-each-other")
     tap.check(forged[0] in (400, 401), "the nodes' token alone opens nothing", forged)
+
+
+def check_addresses(tap, nodes):
+    """A call arrives as it was made, where a client of HTTP would tidy it up."""
+    for job in ("..", "."):
+        nodes["b"].call("POST", "/v1/jobs", {"destination": "left", "id": job, "payload": "x"})
+        why = nodes["b"].call("GET", f"/v1/jobs/{job}/why")
+        tap.check(why[0] == 200 and why[1]["id"] == job, f"the owner is asked of the job {job}", why)
+
+
+class Worker(threading.Thread):
+    """Waits for work, at a node that does not own it."""
+
+    def __init__(self, node, destination):
+        super().__init__(daemon=True)
+        self.connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=process.WAIT_S)
+        self.headers = {"Content-Type": "application/json", "Authorization": f"Bearer {node.token}"}
+        self.body = json.dumps({"destination": destination, "wait_s": IDLE_S, "lease_s": 3600})
+        self.connection.request("POST", "/v1/leases", self.body, self.headers)
+        self.answer = None
+
+    def run(self):
+        try:
+            self.answer = json.loads(self.connection.getresponse().read())
+        except (OSError, http.client.HTTPException, ValueError):
+            self.answer = {}
+
+    def leave(self):
+        self.connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def check_waiting(tap, nodes):
+    """Who waits for work holds up no order, and no work for others; who has gone gets none."""
+    idle = [Worker(nodes["b"], "idle") for _ in range(WORKERS)]
+    for worker in idle:
+        worker.start()
+    reached = process.wait_until(lambda: (nodes["a"].metric("insist_http_connections") or 0) >= WORKERS)
+    tap.check(reached, "many workers wait at a node for what another owns", nodes["a"].metric("insist_http_connections"))
+    order = nodes["b"].call("POST", "/v1/destinations/left/pause", {"reason": "x"})
+    nodes["b"].call("POST", "/v1/destinations/left/resume", {})
+    tap.check(order[0] == 200 and not [worker for worker in idle if worker.answer], "an order overtakes them all", order)
+    nodes["b"].add("yard", "beside")
+    lease = nodes["b"].call("POST", "/v1/leases", {"destination": "yard", "lease_s": 600, "wait_s": 60})
+    tap.check(lease[0] == 200 and len(lease[1]["leases"]) == 1 and not [worker for worker in idle if worker.answer],
+              "so does a worker for whom there is work", lease)
+    long = nodes["b"].call("POST", "/v1/leases/nack", {"lease": lease[1]["leases"][0]["lease"], "error": "é" * 30000, "class": "permanent"})
+    tap.check(long[0] == 200, "what it says of it may be long", long)
+    for worker in idle:
+        worker.leave()
+    left = process.wait_until(lambda: (nodes["a"].metric("insist_http_connections") or WORKERS) < WORKERS, seconds=IDLE_S / 2)
+    tap.check(left, "the owner hears that they have gone, long before they would", nodes["a"].metric("insist_http_connections"))
+    nodes["b"].add("idle", "kept")
+    kept = nodes["a"].call("POST", "/v1/leases", {"destination": "idle", "wait_s": 30})
+    tap.check(kept[0] == 200 and [job["id"] for job in kept[1]["leases"]] == ["kept"], "and gives no work to them", kept)
+    nodes["a"].call("POST", "/v1/leases/ack", {"lease": kept[1]["leases"][0]["lease"]} if kept[1].get("leases") else {})
 
 
 def check_pull(tap, nodes):
@@ -186,7 +249,7 @@ def check_events(tap, nodes, receiver):
 def check_views(tap, nodes):
     nodes_list = nodes["b"].call("GET", "/v1/nodes")[1]["nodes"]
     has = {node["name"]: node for node in nodes_list}
-    tap.check(sorted(has) == ["a", "b"] and has["a"]["pinned"] == ["left", "yard"] and has["b"]["pinned"] == ["right"],
+    tap.check(sorted(has) == ["a", "b"] and has["a"]["pinned"] == ["left", "idle", "yard"] and has["b"]["pinned"] == ["right"],
               "all see who is there, and what is pinned", nodes_list)
     shown = nodes["a"].insist("nodes")
     tap.check(shown.returncode == 0 and "PINNED" in shown.stdout and "right" in shown.stdout, "insist nodes shows it",
@@ -243,7 +306,9 @@ def run(tap, programs, keep):
                   nodes["a"].call("GET", "/v1/nodes")[1])
         check_names(tap, nodes, folder)
         check_calls(tap, nodes, tenant)
+        check_addresses(tap, nodes)
         check_pull(tap, nodes)
+        check_waiting(tap, nodes)
         check_events(tap, nodes, receiver)
         check_views(tap, nodes)
         check_end(tap, nodes, server)

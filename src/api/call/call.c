@@ -1,5 +1,6 @@
 #include "api/call/call.h"
 
+#include "api/call/relay.h"
 #include "api/call/shared.h"
 #include "api/http/answer.h"
 #include "api/http/client.h"
@@ -88,6 +89,7 @@ void call_client_left(struct call *call)
 {
     call->request = client_take_input(call->client); /* its slices are still looked at */
     call->client = NULL;
+    relay_abandon(call);
 }
 
 bool call_client_gone(const struct call *call)

@@ -79,6 +79,8 @@ struct call {
     struct stream *stream; /* the answer in pieces that is under way */
     bool has_small_pieces; /* of some 64 KB: they are made whatever memory others have */
     struct views views; /* what the engine said */
+    bool waits;              /* for work, perhaps for long */
+    struct forward *relayed; /* it is on its way to another node; NULL: it is not */
     bool (*run)(struct call *call, struct engine *engine); /* in the engine's thread: see ask.h */
     void (*then)(struct call *call);                       /* in the API's */
     int64_t began_ns;                                      /* clock_ticks_ns of its beginning */

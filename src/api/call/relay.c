@@ -31,7 +31,14 @@ static void on_done(struct forward *forward)
     memcpy(type, forward->answer.content_type, sizeof type);
     call->answer.retry_after_s = OWNER_RETRY_AFTER_S;
     int wait_s = forward->answer.retry_after_s;
+    bool refused = forward->refused;
     relay_free(forward);
+    call->relayed = NULL;
+    if (refused) {
+        buffer_release(&body);
+        call_problem(call, 503, "busy", "too many calls are on their way to other nodes; nothing was changed, try again");
+        return;
+    }
     if (status == 0) {
         buffer_release(&body);
         call_problem(call, 503, "owner_unreachable",
@@ -131,6 +138,7 @@ void relay(struct call *call, const struct owner_place *place)
     forward->reply_to = call->api->mailbox;
     forward->done = on_done;
     forward->context = call;
+    forward->waits = call->waits;
     if (!forward->url || !forward->copy || !headers_fill(call, forward)) {
         relay_free(forward);
         call_no_memory(call);
@@ -138,7 +146,15 @@ void relay(struct call *call, const struct owner_place *place)
     }
     memcpy(forward->copy, call->body.len > 0 ? call->body.data : "", call->body.len);
     forward->body = (struct slice){ forward->copy, call->body.len };
+    call->relayed = forward;
     settings->forward(settings->context, forward);
+}
+
+void relay_abandon(struct call *call)
+{
+    const struct api_settings *settings = &call->api->settings;
+    if (call->relayed)
+        settings->abandon(settings->context, call->relayed);
 }
 
 bool relay_is_one(const struct call *call)
@@ -148,12 +164,13 @@ bool relay_is_one(const struct call *call)
 
 /* ---- at the other end ---- */
 
-static bool token_is(struct slice header, const char *token)
+bool relay_is_from_node(const struct api *api, struct slice header)
 {
     static const char scheme[] = "Bearer ";
-    size_t len = strlen(token), skip = sizeof scheme - 1;
+    const char *token = api->config->node.token;
+    size_t len = token ? strlen(token) : 0, skip = sizeof scheme - 1;
     unsigned char differs = 0;
-    if (header.len != len + skip || memcmp(header.data, scheme, skip) != 0)
+    if (len == 0 || header.len != len + skip || memcmp(header.data, scheme, skip) != 0)
         return false;
     for (size_t i = 0; i < len; i++) /* all of it, so that the time tells nothing */
         differs |= (unsigned char)(header.data[skip + i] ^ token[i]);
@@ -171,13 +188,12 @@ static struct slice hex_read(struct arena *memory, const char *hex)
 
 bool relay_identify(struct call *call, bool *ret_bad)
 {
-    const char *token = call->api->config->node.token;
     struct slice caller = call_header(call, SLICE(CALLER_HEADER));
     char text[CALLER_BYTES_MAX], who[2048], tenant[2048];
     unsigned scopes;
     int priority;
     *ret_bad = false;
-    if (!token || !token_is(call_header(call, SLICE("Authorization")), token))
+    if (!relay_is_from_node(call->api, call_header(call, SLICE("Authorization"))))
         return false;
     *ret_bad = true;
     if (caller.len >= sizeof text)

@@ -15,6 +15,10 @@
 struct owner_place;
 
 void relay(struct call *call, const struct owner_place *place);
+/* The client has gone: the other node hears of it, and leases nothing for nobody. */
+void relay_abandon(struct call *call);
+/* Whether the header Authorization has the nodes' own token. */
+bool relay_is_from_node(const struct api *api, struct slice authorization);
 bool relay_is_one(const struct call *call);
 /*
  * Whether the call was passed on by a node that has the token; who it is from is then set. False with *ret_bad: it claims

@@ -174,7 +174,6 @@ void client_finish(struct client *client)
         in->len = left;
     }
     client->request.consumed = client->request.searched = 0;
-    client->follows = false;
     enter(client, CLIENT_HEAD);
     listen_to(client, left == 0); /* its end may be there, too, but what it has sent before counts */
     if (left > 0) /* others first */
@@ -185,6 +184,7 @@ void client_answered(struct client *client)
 {
     client->on.gone = NULL;
     client->on.drained = NULL;
+    client->follows = false;
     enter(client, CLIENT_ANSWER);
     if (!client->out.first)
         client_finish(client);

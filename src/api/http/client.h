@@ -32,7 +32,10 @@ void client_end(struct client *client);
 void client_watch(struct client *client, void (*gone)(void *context), void (*drained)(void *context), void *context);
 /* The memory that was taken for the answer is not needed. */
 void client_give_room(struct client *client);
-/* Its answer has no end: it goes when it closes its side, and who makes the answer sees to it that it is read. */
+/*
+ * Until it is answered: it goes when it closes its side, which is heard of at once, and who makes an answer without an end
+ * sees to it that it is read.
+ */
 void client_follows(struct client *client);
 /* Not everything that was sent is taken. */
 bool client_has_unsent(const struct client *client);

@@ -78,7 +78,7 @@ struct client {
     size_t room_bytes; /* taken */
     struct client_watcher on;
     bool has_call;  /* waits in CLIENT_ROOM for its answer, not for its body */
-    bool follows;   /* an answer without an end: it goes when it closes its side, and is looked after elsewhere */
+    bool follows;   /* an answer without an end, or late: it goes when it closes its side, and is looked after elsewhere */
     bool deaf;      /* it is not read from */
     bool busy;      /* its request is being looked at: not to be freed */
     bool is_dead;   /* to be freed when it is not busy */

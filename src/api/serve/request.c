@@ -210,7 +210,8 @@ bool api_takes_body(void *context, const struct http_head *head, int64_t length,
     int64_t payload_max = api->config->payload_bytes_max;
     bool is_job = false;
     ret_verdict->max = SMALL_BODY_BYTES_MAX;
-    if (api->tokens && !tokens_find_bearer(api->tokens, bearer.data ? bearer : SLICE("")))
+    bearer = bearer.data ? bearer : SLICE("");
+    if (api->tokens && !tokens_find_bearer(api->tokens, bearer) && !relay_is_from_node(api, bearer))
         return refuse_body(ret_verdict, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
     for (size_t i = 0; i < sizeof long_bodies / sizeof *long_bodies && route; i++)
         if (long_bodies[i].handle == route->handle) {
