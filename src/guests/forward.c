@@ -226,32 +226,49 @@ static enum status event_tell(struct forward *forward, const struct event *event
     return status == STATUS_OK && !made ? STATUS_NO_MEMORY : status;
 }
 
-/* Those that were refused because there is no room stay, to be given again. A tenant's share does not hold up others. */
-static void keep_refused(struct batch *batch)
+/*
+ * Another's job has the id, or this one's, said otherwise before a crash: whoever may add jobs could keep events from being
+ * told, so it goes by an id that nobody can know. False: no memory.
+ */
+static bool id_change(const struct forward *forward, struct batch *batch, struct op_insert *insert)
+{
+    char id[JOB_ID_BYTES_MAX + 1];
+    snprintf(id, sizeof id, "%.*s-%" PRId64, SLICE_ARG(insert->id), forward->settings.now(forward->settings.context));
+    struct slice copy = arena_copy(&batch->memory, slice_from(id));
+    if (copy.data)
+        insert->id = copy;
+    return copy.data != NULL;
+}
+
+/* Those that were refused stay, to be given again. A tenant's share does not hold up others. True: there is no room. */
+static bool keep_refused(const struct forward *forward, struct batch *batch)
 {
     size_t left = 0;
+    bool full = false;
     for (size_t i = 0; i < batch->count; i++) {
         struct store_op *op = &batch->ops[i];
         if (op->status == STATUS_FULL) {
             op->insert.beyond_limit = op->insert.ret_tenant_full;
+            full = full || !op->insert.beyond_limit;
             batch->ops[left++] = *op;
-        } else if (op->status != STATUS_OK && op->status != STATUS_CONFLICT) { /* a conflict: it is there, said otherwise */
+        } else if (op->status == STATUS_CONFLICT) {
+            full = !id_change(forward, batch, &op->insert) || full;
+            batch->ops[left++] = *op;
+        } else if (op->status != STATUS_OK) {
             log_event(LOG_ERROR, "event_lost", FIELD_TEXT("job", op->insert.id),
                       FIELD_CSTR("error", status_name(op->status)));
         }
     }
     batch->count = left;
+    return full;
 }
 
 /* Until all are stored; false: it was stopped before. */
 static bool jobs_store(struct forward *forward, struct batch *batch)
 {
     while (batch->count > 0 && !forward->stopped) {
-        bool written = submit(forward, batch);
-        if (written)
-            keep_refused(batch);
-        bool own = batch->count > 0 && batch->ops[0].insert.beyond_limit;
-        if (batch->count > 0 && !(written && own))
+        bool waits = !submit(forward, batch) || keep_refused(forward, batch);
+        if (waits)
             rest(forward, AGAIN_MS);
     }
     return batch->count == 0;

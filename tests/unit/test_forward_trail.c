@@ -259,6 +259,25 @@ static void a_full_store_loses_none(void **state)
     rig_end(&rig);
 }
 
+/* Who may add jobs can guess the ids that events will have. */
+static void nobody_takes_an_events_place(void **state)
+{
+    enum { TAKEN = 60, JOBS = 5 };
+    struct rig rig;
+    (void)state;
+    rig_begin(&rig, EVENTS DESTINATIONS, 100000);
+    for (int i = 0; i < TAKEN; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "event-%d.ends", 3 * TAKEN + i);
+        job_ends(&rig, id, "", EVENT_DELIVER); /* three events each */
+    }
+    go_on(&rig);
+    await_begun(&rig);
+    jobs_end(&rig, "a", JOBS);
+    await_jobs(&rig, JOBS);
+    rig_end(&rig);
+}
+
 /* Also the first that ever had one, while events go out already; and none of a job without. */
 static void a_callback_is_made(void **state)
 {
@@ -301,6 +320,7 @@ int main(void)
         cmocka_unit_test(each_end_is_told_once),
         cmocka_unit_test(its_place_is_kept_from_the_start),
         cmocka_unit_test(a_full_store_loses_none),
+        cmocka_unit_test(nobody_takes_an_events_place),
         cmocka_unit_test(a_callback_is_made),
         cmocka_unit_test(at_rest_it_is_quiet),
     };

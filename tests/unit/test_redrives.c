@@ -89,17 +89,24 @@ static void on_saved(struct saved_wait *wait)
     scene->failed = wait->error.status != STATUS_OK;
 }
 
-/* By what the record says besides the usual; its id. The wait outlives the call. */
-static void start(struct stage *stage, struct saved_wait *wait, const char *state, const char *more)
+static enum status try_to_start(struct stage *stage, struct saved_wait *wait, const char *state, const char *more_filter,
+                                const char *more)
 {
     char text[512];
     struct redrive_record record;
     struct error error;
-    snprintf(text, sizeof text, "{\"id\":\"new\",\"state\":\"%s\",\"filter\":{\"destination\":\"d\"},\"by\":\"me\"%s}", state, more);
+    snprintf(text, sizeof text, "{\"id\":\"new\",\"state\":\"%s\",\"filter\":{\"destination\":\"d\"%s},\"by\":\"me\"%s}", state,
+             more_filter, more);
     if (redrive_record_read(slice_from(text), &record, &error) != STATUS_OK)
         fail_msg("%s", error.text);
     *wait = (struct saved_wait){ .done = on_saved, .context = stage->context };
-    assert_int_equal(engine_redrive_begin(stage->engine, &record, wait, &error), STATUS_OK);
+    return engine_redrive_begin(stage->engine, &record, wait, &error);
+}
+
+/* By what the record says besides the usual; its id. The wait outlives the call. */
+static void start(struct stage *stage, struct saved_wait *wait, const char *state, const char *more)
+{
+    assert_int_equal(try_to_start(stage, wait, state, "", more), STATUS_OK);
 }
 
 struct seen {
@@ -435,6 +442,24 @@ static void what_cannot_be_corrected_stays(void **state)
     stage_end(&stage);
 }
 
+/* Slow ones of one tenant's leave room for those of the others, and all together for none. */
+static void one_tenant_leaves_room_for_others(void **state)
+{
+    static struct saved_wait waits[REDRIVES_ACTIVE_MAX + 2];
+    struct scene scene;
+    struct stage stage;
+    int begun = 0;
+    (void)state;
+    begin(&stage, &scene, 3);
+    while (begun < REDRIVES_TENANT_MAX)
+        assert_int_equal(try_to_start(&stage, &waits[begun++], "running", ",\"tenant\":\"t\"", ",\"rate\":\"1/h\""), STATUS_OK);
+    assert_int_equal(try_to_start(&stage, &waits[begun], "running", ",\"tenant\":\"t\"", ",\"rate\":\"1/h\""), STATUS_LIMIT);
+    while (begun < REDRIVES_ACTIVE_MAX)
+        start(&stage, &waits[begun++], "running", ",\"rate\":\"1/h\"");
+    assert_int_equal(try_to_start(&stage, &waits[begun], "running", "", ",\"rate\":\"1/h\""), STATUS_LIMIT);
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_canary_goes_before_the_rest),
         cmocka_unit_test(a_share_of_deaths_ends_it),
         cmocka_unit_test(new_work_goes_first),
+        cmocka_unit_test(one_tenant_leaves_room_for_others),
         cmocka_unit_test(cancelled_it_stops),
         cmocka_unit_test(an_order_does_not_wait_for_the_rate),
         cmocka_unit_test(undone_it_is_as_before),

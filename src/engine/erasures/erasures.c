@@ -696,6 +696,18 @@ static void id_make(struct engine *engine, struct erasure_record *record)
     } while (find(engine, slice_from(record->id)) && ++erasures->begun > 1); /* where the clock was put back */
 }
 
+static enum status room_check(const struct engine *engine, struct slice tenant, struct error *err)
+{
+    size_t own = 0;
+    for (const struct erasure *erasure = engine->erasures.first; erasure; erasure = erasure->next)
+        own += slice_equal(erasure->record.tenant, tenant);
+    bool crowded = tenant.len > 0 && own >= ERASURES_TENANT_MAX;
+    if (!crowded && engine->erasures.count < ERASURES_MAX)
+        return STATUS_OK;
+    return error_set(err, STATUS_LIMIT, "%d erasures%s wait already, which is the limit; wait for one",
+                     crowded ? ERASURES_TENANT_MAX : ERASURES_MAX, crowded ? " of this tenant" : "");
+}
+
 enum status engine_erasure_begin(struct engine *engine, struct erasure_record *record, struct saved_wait *wait,
                                  struct error *err)
 {
@@ -703,8 +715,8 @@ enum status engine_erasure_begin(struct engine *engine, struct erasure_record *r
     assert(record->subject.len > 0 && !record->done);
     if (!is_steward(engine) || !engine->erasures.loaded)
         status = error_set(err, STATUS_CONFLICT, "this node does not run erasures at the moment; try again");
-    else if (engine->erasures.count >= ERASURES_MAX)
-        status = error_set(err, STATUS_LIMIT, "%d erasures wait already, which is the limit; wait for one", ERASURES_MAX);
+    else
+        status = room_check(engine, record->tenant, err);
     if (status != STATUS_OK) {
         erasure_record_release(record);
         return status;

@@ -16,7 +16,8 @@
 #include "engine/saved/trim.h"
 #include "engine/saved/waits.h"
 
-enum { ERASURES_MAX = 100 }; /* that wait for their turn */
+/* That wait for their turn; in all, and of one tenant alone. */
+enum { ERASURES_MAX = 100, ERASURES_TENANT_MAX = ERASURES_MAX / 4 };
 
 struct engine;
 struct erasure;

@@ -613,6 +613,18 @@ void redrives_release(struct engine *engine)
 
 /* ---- orders ---- */
 
+static enum status room_check(const struct engine *engine, struct slice tenant, struct error *err)
+{
+    size_t own = 0;
+    for (const struct redrive *redrive = engine->redrives.first; redrive; redrive = redrive->next)
+        own += slice_equal(redrive->record.walk.filter.tenant, tenant);
+    bool crowded = tenant.len > 0 && own >= REDRIVES_TENANT_MAX;
+    if (!crowded && engine->redrives.count < REDRIVES_ACTIVE_MAX)
+        return STATUS_OK;
+    return error_set(err, STATUS_LIMIT, "%d redrives%s are under way, which is the limit; wait for one, or cancel it",
+                     crowded ? REDRIVES_TENANT_MAX : REDRIVES_ACTIVE_MAX, crowded ? " of this tenant" : "");
+}
+
 enum status engine_redrive_begin(struct engine *engine, struct redrive_record *record, struct saved_wait *wait,
                                  struct error *err)
 {
@@ -620,9 +632,8 @@ enum status engine_redrive_begin(struct engine *engine, struct redrive_record *r
     enum status status = STATUS_OK;
     if (!is_steward(engine) || !engine->redrives.loaded)
         status = error_set(err, STATUS_CONFLICT, "this node does not run redrives at the moment; try again");
-    else if (engine->redrives.count >= REDRIVES_ACTIVE_MAX)
-        status = error_set(err, STATUS_LIMIT, "%d redrives are under way, which is the limit; wait for one, or cancel it",
-                           REDRIVES_ACTIVE_MAX);
+    else
+        status = room_check(engine, record->walk.filter.tenant, err);
     if (status != STATUS_OK) {
         redrive_record_release(record);
         return status;

@@ -13,7 +13,8 @@
 #include "engine/redrives/redrive_record.h"
 #include "engine/saved/waits.h"
 
-enum { REDRIVES_ACTIVE_MAX = 100 };
+/* In all, and of the letters of one tenant: who acts for that one alone leaves room for the others. */
+enum { REDRIVES_ACTIVE_MAX = 100, REDRIVES_TENANT_MAX = REDRIVES_ACTIVE_MAX / 4 };
 
 struct engine;
 struct redrive;
