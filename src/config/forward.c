@@ -99,7 +99,7 @@ static const struct section sign_section = { .name = "callbacks.sign", SECTION_R
 static const struct setting callbacks_rows[] = {
     { "allow", SETTING_TEXT_LIST, CALLBACKS(allow), "",
       .meaning = "The urls that a job may name in `callback`. Each is a destination of its own.", .check = check_http_url },
-    { "sign", SETTING_SECTION, 0, .meaning = "Signing these requests.", .section = &sign_section },
+    { "sign", SETTING_SECTION, 0, .meaning = "Signing these requests: needed where `allow` names a url.", .section = &sign_section },
     { "allow_private", SETTING_BOOL, CALLBACKS(allow_private), "false",
       .meaning = "Let them connect to loopback and private addresses." },
 };
@@ -126,6 +126,9 @@ static void callbacks_make(struct settings *settings, struct map *by_name)
 {
     struct config *config = settings->root;
     const struct place place = settings_place_of(settings, &config->callbacks, (struct place){ settings->file, 0, 0 });
+    if (config->callbacks.allow.count > 0 && config->callbacks.sign.secrets.count == 0)
+        problem_add(settings->problems, place,
+                    "callbacks: who may be called must be able to tell these requests from others; give callbacks.sign.secrets");
     for (size_t i = 0; i < config->callbacks.allow.count && config->internal; i++) {
         char name[DESTINATION_NAME_BYTES_MAX + 1];
         struct destination_config *made = &config->internal[config->internal_count];

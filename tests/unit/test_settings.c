@@ -128,6 +128,8 @@ static const struct {
     { D "    preset: ./no.yaml\n", "f:4:13: the preset file \"./no.yaml\" cannot be read: No such file or directory\n" },
     { D "    sign: { secrets: [hunter2hunter2] }\n",
       "f:4:23: an item of secrets must be whsec_ and 24 to 64 bytes in Base64\n" },
+    { "callbacks: { allow: ['https://a.example/told'] }\n",
+      "f:1:21: callbacks: who may be called must be able to tell these requests from others; give callbacks.sign.secrets\n" },
     { D "    fallback: { url: smtp://b.example }\n    breaker: {}\n",
       "f:4:22: fallback.url must start with http:// or https://, because the transport is http\n" },
     { D "    fallback: { url: https://b.example }\n", "f:4:22: fallback.url would never be used: without contingency and "
