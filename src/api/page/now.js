@@ -9,7 +9,7 @@ import { ackAlert, destinationActs } from "./acts.js";
 import { strip } from "./chart.js";
 import { pinButton, pinned, views } from "./views.js";
 
-const PAGE = 1000, SHOWN = 60, EVENTS_SHOWN = 50;
+const PAGE = 1000, SHOWN = 60, FIRST = 20, EVENTS_SHOWN = 50;
 const words = new Map(); // name -> state that was told
 
 async function readDestinations() {
@@ -42,7 +42,7 @@ function ordered(at) {
   const pins = pinned(), first = (one) => (pins.has(one.name) ? 0 : 1);
   const wish = [sort, at.query.q, at.query.state, ...pins].join(" ");
   const list = filtered(at), best = [...list].sort((a, b) => first(a) - first(b) || SORTS[sort](a, b)).map((one) => one.name);
-  if (at.state.wish !== wish || !at.state.order) Object.assign(at.state, { wish, order: best });
+  if (at.state.wish !== wish || !at.state.order) Object.assign(at.state, { wish, order: best, begun: false });
   const there = new Map(list.map((one) => [one.name, one]));
   at.state.order = at.state.order.filter((name) => there.has(name));
   const had = new Set(at.state.order);
@@ -89,6 +89,9 @@ const COLUMNS = () => [
   [t("last_minutes"), flow, "flow"],
 ];
 
+/* All that a row shows: what the daemon said, and what follows from the time and from this browser. */
+const sign = (one) => [JSON.stringify(one), pinned().has(one.name), since(stateOf(one).since), until(stateOf(one).until), one.oldest_at && duration(serverNow() - Date.parse(one.oldest_at))].join();
+
 function address(change) {
   location.replace("#/" + query({ ...Object.fromEntries(new URLSearchParams(location.hash.split("?")[1] || "")), ...change })); // no step of the way back for each key
 }
@@ -109,9 +112,18 @@ function bar(at) {
       Object.keys(SORTS).map((value) => el("option", { value, selected: (at.query.sort || "worst") === value, text: t("sort." + value) })))));
 }
 
+/* Another list begins with what a screen has room for: a key that is pressed meanwhile need not wait for the rest. */
+function countShown(at, length) {
+  const most = at.state.more ? length : SHOWN;
+  if (at.state.begun || length <= FIRST) return most;
+  at.state.begun = true;
+  setTimeout(redraw);
+  return FIRST;
+}
+
 function destinations(at) {
   const { list, moved } = ordered(at);
-  const count = at.state.more ? list.length : SHOWN;
+  const count = countShown(at, list.length), left = list.length - (at.state.more ? list.length : SHOWN);
   return el("section", { class: "panel", "aria-labelledby": "destinations-title" },
     el("h2", { id: "destinations-title" }, t("screen.destinations") + " ", el("span", { class: "count", text: list.length === at.data.destinations.length ? number(list.length) : t("of", { a: list.length, b: at.data.destinations.length }) })),
     bar(at), views(),
@@ -120,9 +132,9 @@ function destinations(at) {
       redraw();
     }, { class: "quiet" })),
     el("div", { class: "wide", id: "destinations" }, table(t("screen.destinations"), [...COLUMNS(), ...(mayHold() ? [["", destinationActs, "acts"]] : [])], list.slice(0, count),
-      { key: (one) => one.name, attributes: (one) => ({ "data-name": one.name }) })),
+      { key: (one) => one.name, attributes: (one) => ({ "data-name": one.name }), sign })),
     list.length === 0 ? el("p", { class: "hint", text: t(at.data.destinations.length ? "none_match" : "no_destination") }) : null,
-    list.length > count ? button(t("show_all", { n: list.length }), () => {
+    left > 0 ? button(t("show_all", { n: list.length }), () => {
       at.state.more = true;
       redraw();
     }) : null);
@@ -178,7 +190,7 @@ function latest(at) {
       [t("time"), (event) => when(event.at, true), "tight"], [t("what"), eventWords, "tight what"],
       [t("destination"), (event) => event.destination || "", "tight"],
       [t("job"), (event) => (event.job ? link(`#/job/${encodeURIComponent(event.tenant || "")}/${encodeURIComponent(event.job)}`, event.job) : ""), ""],
-      [t("details"), eventDetails, "wordy"]], list, { key: (event) => event.id, attributes: (event) => ({ "data-tone": eventTone(event) }) })),
+      [t("details"), eventDetails, "wordy"]], list, { key: (event) => event.id, attributes: (event) => ({ "data-tone": eventTone(event) }), sign: (event) => `${event.id} ${clock(event.at)}` })),
     list.length ? null : el("p", { class: "hint", text: t("nothing_yet") }));
 }
 
@@ -204,6 +216,7 @@ export function bannerOf({ data }) {
 
 export const now = {
   title: () => t("screen.now"),
+  chooses: true,
   alarm: (at) => (bannerOf(at).tone === "good" ? "" : bannerOf(at).text),
   banner: bannerOf,
   async load() {

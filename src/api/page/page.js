@@ -43,7 +43,7 @@ async function go() {
     if (document.activeElement !== $("find-text")) $("view").focus({ preventScroll: true });
   } else if (at.data) drawScreen();
   $("confirm").close();
-  renew();
+  if (!(same && at.data && at.screen.chooses)) renew(); // who only chooses from what is there need not ask for it again
 }
 
 async function load() {

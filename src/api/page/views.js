@@ -20,7 +20,12 @@ const write = (key, list) => keep(key, list.length ? JSON.stringify(list.slice(-
 
 /* ---- pins ---- */
 
-export const pinned = () => new Set(read(PINS_KEY));
+let text = "", pins = new Set();
+export function pinned() {
+  const now = keptWord(PINS_KEY) || "";
+  if (now !== text) [text, pins] = [now, new Set(read(PINS_KEY))]; // each row of a list asks
+  return pins;
+}
 
 export function pinButton(name) {
   const on = pinned().has(name);

@@ -90,7 +90,7 @@ export function duration(ms) {
 }
 
 const instant = (text) => (typeof text === "number" ? text : Date.parse(text));
-export const zone = () => new Intl.DateTimeFormat(language, { timeZoneName: "short" }).formatToParts().find((part) => part.type === "timeZoneName").value;
+export const zone = () => exactTime.formatToParts().find((part) => part.type === "timeZoneName").value;
 export const timeOf = (at) => timeOfDay.format(at);
 export const axisTime = (at, days) => new Intl.DateTimeFormat(language, days ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false }).format(at);
 
