@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct causes;
 struct dead_ages;
 struct decisions;
 
@@ -55,6 +56,7 @@ struct api {
     instant began_at;
     struct request_measures measures;
     struct dead_ages *dead_ages;
+    struct causes *causes; /* made when dead letters are first counted by cause */
     int64_t last_event; /* the newest, as of the last scrape */
     bool loopback; /* the address that is bound, which a reload does not change */
 };

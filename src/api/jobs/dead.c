@@ -5,6 +5,7 @@
  * The groups are bounded: what is not among the first GROUPS_MAX is counted as `others`.
  */
 #include "api/call/counts.h"
+#include "api/jobs/causes.h"
 #include "api/jobs/jobs.h"
 #include "api/jobs/job_json.h"
 #include "api/jobs/letters.h"
@@ -17,12 +18,11 @@
 #include <string.h>
 
 enum {
-    JOBS_A_PIECE = 100, /* a quarter of a millisecond */
+    JOBS_A_PIECE = 250, /* half a millisecond */
     GROUPS_MAX = 1000,
     HOURS = 24,            /* that a trend goes back */
     TENANTS_MAX = 1 << 14, /* distinguished, over all groups */
     TENANT_SLOTS = TENANTS_MAX * 2,
-    TEXT_SLOTS = 1 << 10,
     EXPORT_JOBS_AT_ONCE = 16, /* with their payloads in memory */
 };
 
@@ -34,12 +34,6 @@ struct dead_group {
     int64_t by_hour[HOURS]; /* that died in each of the last, the newest last */
 };
 
-/* The group of an error's text that was met: most of many are the same, and to mask one takes longer than to read it. */
-struct known_text {
-    uint64_t hash; /* 0: a free slot */
-    struct dead_group *group;
-};
-
 struct summary {
     const char *by; /* a row of `keys` */
     struct job_walk walk;
@@ -47,11 +41,17 @@ struct summary {
     int64_t counted, others;
     uint64_t *tenants; /* hashes of group and tenant, by open addressing; 0: a free slot */
     size_t tenant_count;
-    struct known_text *texts; /* by fingerprint; NULL: by something else */
     instant now;
 };
 
-static struct slice key_of(const struct summary *summary, const struct job *job, struct fingerprint *print)
+static bool is_by_fingerprint(const struct summary *summary)
+{
+    return strcmp(summary->by, "fingerprint") == 0;
+}
+
+/* `print` has room for the key, where that is made. */
+static struct slice key_of(const struct call *call, const struct summary *summary, const struct job *job,
+                           char print[FINGERPRINT_BYTES + 1])
 {
     if (strcmp(summary->by, "tenant") == 0)
         return job->tenant;
@@ -59,17 +59,8 @@ static struct slice key_of(const struct summary *summary, const struct job *job,
         return job->destination;
     if (strcmp(summary->by, "code") == 0)
         return job->last_code.len > 0 ? job->last_code : job->dead_code;
-    fingerprint_make(SLICE(""), job->last_code, job->last_error, print);
-    return slice_from(print->text);
-}
-
-/* Where the group of its text stands, or is to stand; NULL: nobody keeps that. */
-static struct known_text *text_of(const struct summary *summary, const struct job *job, uint64_t *ret_hash)
-{
-    if (!summary->texts)
-        return NULL;
-    *ret_hash = hash_slice(summary->groups.seed, hash_slice(summary->groups.seed, 1, job->last_code), job->last_error) | 1;
-    return &summary->texts[*ret_hash / 2 % TEXT_SLOTS];
+    causes_find(call->api->causes, job->last_code, job->last_error, print);
+    return (struct slice){ print, FINGERPRINT_BYTES };
 }
 
 /* NULL: it is one of the others, or there is no memory to tell it apart. */
@@ -101,26 +92,30 @@ static bool tenant_is_new(struct summary *summary, const struct dead_group *grou
     return true;
 }
 
-static void count_job(struct call *call, struct summary *summary, const struct job *job)
+/* Of a cause, what its first letter says. */
+static void begin_group(struct call *call, const struct summary *summary, struct dead_group *group, const struct job *job)
 {
     struct fingerprint print;
-    print.sample[0] = print.code[0] = '\0';
-    uint64_t hash = 0;
-    struct known_text *text = text_of(summary, job, &hash);
-    bool known = text && text->hash == hash;
-    struct dead_group *group = known ? text->group : group_of(call, summary, key_of(summary, job, &print));
-    if (text && group)
-        *text = (struct known_text){ hash, group };
+    group->oldest_at = group->newest_at = job->dead_at;
+    group->sample = group->code = SLICE("");
+    if (!is_by_fingerprint(summary))
+        return;
+    fingerprint_make(SLICE(""), job->last_code, job->last_error, &print);
+    group->sample = arena_copy(&call->memory, slice_from(print.sample));
+    group->code = arena_copy(&call->memory, slice_from(print.code));
+}
+
+static void count_job(struct call *call, struct summary *summary, const struct job *job)
+{
+    char print[FINGERPRINT_BYTES + 1];
+    struct dead_group *group = group_of(call, summary, key_of(call, summary, job, print));
     summary->counted++;
     if (!group) {
         summary->others++;
         return;
     }
-    if (group->count++ == 0) {
-        group->oldest_at = group->newest_at = job->dead_at;
-        group->sample = print.sample[0] ? arena_copy(&call->memory, slice_from(print.sample)) : SLICE("");
-        group->code = print.code[0] ? arena_copy(&call->memory, slice_from(print.code)) : SLICE("");
-    }
+    if (group->count++ == 0)
+        begin_group(call, summary, group, job);
     if (job->dead_at > group->newest_at)
         group->newest_at = job->dead_at;
     if (job->dead_at < group->oldest_at)
@@ -235,10 +230,8 @@ void handle_dead_summary(struct call *call)
         call_problem(call, 422, "invalid_member", "by must be code, tenant, destination or fingerprint");
         return;
     }
-    bool prints = strcmp(summary->by, "fingerprint") == 0;
-    summary->texts = prints ? call_alloc(call, TEXT_SLOTS * sizeof *summary->texts) : NULL;
-    if (prints && !summary->texts)
-        return;
+    if (is_by_fingerprint(summary) && !call->api->causes)
+        call->api->causes = causes_new(call->api->settings.seed); /* without it every text is masked */
     if (!query_filter(call, &summary->walk))
         return;
     summary->walk.filter.state = STATE_DEAD;

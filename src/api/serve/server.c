@@ -2,6 +2,7 @@
 
 #include "api/call/shared.h"
 #include "api/jobs/decisions.h"
+#include "api/jobs/causes.h"
 #include "api/observe/dead_ages.h"
 #include "api/observe/observe.h"
 #include "api/serve/request.h"
@@ -224,6 +225,7 @@ void api_free(struct api *api)
     tokens_free(api->tokens);
     request_measures_release(&api->measures);
     dead_ages_free(api->dead_ages);
+    causes_free(api->causes);
     config_unref(api->config);
     free(api);
 }

@@ -154,10 +154,10 @@ static void mask_secret(struct masker *masker, struct slice word)
 {
     assert(masker->at <= masker->text.len);
     char sign = byte_at(masker, masker->at);
-    size_t len = value_len(slice_from_offset(masker->text, masker->at + 1));
-    bool named = names_a_secret(word) && (sign == '=' || sign == ':') && len > 0;
-    bool borne = slice_equal_nocase(word, SLICE("bearer")) && sign == ' ' && len >= SECRET_BYTES_MIN;
-    if (named || borne) {
+    bool named = (sign == '=' || sign == ':') && names_a_secret(word);
+    bool borne = sign == ' ' && slice_equal_nocase(word, SLICE("bearer"));
+    size_t len = named || borne ? value_len(slice_from_offset(masker->text, masker->at + 1)) : 0;
+    if (len >= (named ? 1 : SECRET_BYTES_MIN)) {
         put_plain(masker, 1);
         put_mask(masker, "<secret>", len);
     }

@@ -75,7 +75,7 @@ size_t mail_address_len(struct slice text)
     static const struct slice encoded = { "%40", 3 };
     size_t at = 0;
     while (at < text.len && is_mail_byte(text.data[at]) &&
-           !(at > 0 && slice_has_prefix(slice_from_offset(text, at), encoded)))
+           !(at > 0 && text.data[at] == '%' && slice_has_prefix(slice_from_offset(text, at), encoded)))
         at++;
     if (at == 0 || at == text.len || (text.data[at] != '@' && text.data[at] != '%'))
         return 0;
@@ -166,6 +166,19 @@ static size_t token_at(struct slice text, size_t index, struct slice *ret_shown)
     return len;
 }
 
+static bool is_letter(char c)
+{
+    char lower = ascii_lower(c);
+    return lower >= 'a' && lower <= 'z';
+}
+
+/* Nothing that is looked for begins with a letter behind a letter, as most of a text is. */
+static bool is_inside_word(struct slice text, size_t index)
+{
+    assert(index < text.len);
+    return index > 0 && is_letter(text.data[index]) && is_letter(text.data[index - 1]);
+}
+
 bool redact_next(struct redaction *redaction, struct slice *ret_shown)
 {
     assert(redaction->at <= redaction->text.len);
@@ -178,6 +191,11 @@ bool redact_next(struct redaction *redaction, struct slice *ret_shown)
         *ret_shown = secret->shown;
         redaction->at += secret->value.len;
         secret->value.data = NULL;
+        return true;
+    }
+    if (is_inside_word(text, at)) {
+        *ret_shown = (struct slice){ text.data + at, 1 };
+        redaction->at++;
         return true;
     }
     if (!secret->value.data && !secret_behind(text, at, secret))

@@ -119,9 +119,10 @@ static bool names_month(struct slice text)
 static size_t weekday_len(struct slice text)
 {
     static const char days[] = "montuewedthufrisatsun";
-    for (size_t i = 0; i < sizeof days - 1 && text.len > 5; i += 3)
-        if (slice_equal_nocase((struct slice){ text.data, 3 }, (struct slice){ days + i, 3 }) && text.data[3] == ',' &&
-            text.data[4] == ' ')
+    if (text.len <= 5 || text.data[3] != ',' || text.data[4] != ' ')
+        return 0;
+    for (size_t i = 0; i < sizeof days - 1; i += 3)
+        if (slice_equal_nocase((struct slice){ text.data, 3 }, (struct slice){ days + i, 3 }))
             return 5;
     return 0;
 }
