@@ -43,8 +43,9 @@ static void plan_read(PGconn *conn, enum postgres_statement statement, char *ret
     ret_plan[0] = '\0';
     if (!strstr("SELECT INSERT UPDATE DELETE WITH", (char[]){ text->sql[0], text->sql[1], text->sql[2], '\0' }))
         return;
-    for (size_t i = 0; i < strlen(text->types); i++) {
-        snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s", i ? ", " : "(", type_name(text->types[i]));
+    for (int i = 0; i < params_count(text->types); i++) {
+        snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s%s", i ? ", " : "(",
+                 text->row ? text->row : type_name(text->types[i]), text->row ? "[]" : "");
         snprintf(arguments + strlen(arguments), sizeof arguments - strlen(arguments), "%sNULL", i ? ", " : "(");
     }
     const char *close = text->types[0] ? ")" : "";

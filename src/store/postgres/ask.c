@@ -6,11 +6,14 @@
 
 /* ---- which operations can be one round ---- */
 
+enum { PLAIN_MAX = 256 };
+
 struct plan {
-    bool jobs;   /* some may change */
-    bool moved;  /* in or out of the ready ones, of any lane */
-    bool events; /* some are written */
-    bool owned;  /* who has a destination may change: nothing else is in that round */
+    size_t plain; /* inserts that need to know nothing */
+    bool jobs;    /* some may change */
+    bool moved;   /* in or out of the ready ones, of any lane */
+    bool events;  /* some are written */
+    bool owned;   /* who has a destination may change: nothing else is in that round */
 };
 
 static bool is_by_name(enum op_kind kind)
@@ -19,14 +22,24 @@ static bool is_by_name(enum op_kind kind)
            kind == OP_ERASE;
 }
 
+static bool is_plain(const struct store_op *op)
+{
+    return op->kind == OP_INSERT && op->insert.id.len == 0 && op->insert.key.len == 0;
+}
+
 static bool is_own(enum op_kind kind)
 {
     return kind == OP_TAKE || kind == OP_GIVE;
 }
 
-/* Whether what the operation looks for is still where the server has it. */
+/*
+ * Whether what the operation looks for is still where the server has it. A long run of new jobs goes in parts, which cost no trip:
+ * the server writes one while the next is made.
+ */
 static bool can_join(const struct postgres_store *store, const struct plan *plan, const struct store_op *op)
 {
+    if (plan->plain == PLAIN_MAX && is_plain(op))
+        return false;
     if (plan->owned || (is_own(op->kind) && (plan->jobs || plan->events)))
         return false;
     if (op->kind == OP_CLAIM) {
@@ -41,6 +54,7 @@ static bool can_join(const struct postgres_store *store, const struct plan *plan
 static void join(struct postgres_store *store, struct plan *plan, const struct store_op *op, instant now)
 {
     struct store_lane *lane = NULL;
+    plan->plain += is_plain(op);
     plan->jobs = plan->jobs || op->kind <= OP_ORPHANS || is_by_name(op->kind);
     plan->events = plan->events || op->kind != OP_SAVE;
     plan->owned = is_own(op->kind);

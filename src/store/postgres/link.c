@@ -176,7 +176,7 @@ static enum status prepare(struct postgres_link *link, enum postgres_statement s
 {
     const struct postgres_text *text = postgres_text(statement);
     Oid types[POSTGRES_PARAMS_MAX];
-    int count = (int)strlen(text->types);
+    int count = params_count(text->types);
     for (int i = 0; i < count; i++)
         types[i] = params_type(text->types[i]);
     if (PQsendPrepare(link->conn, text->name, text->sql, count, types) != 1)
@@ -185,11 +185,33 @@ static enum status prepare(struct postgres_link *link, enum postgres_statement s
     return STATUS_OK;
 }
 
+/* Types are numbered by each database for itself. */
+static enum status row_types_ask(struct postgres_link *link, enum postgres_statement first, enum postgres_statement last,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (enum postgres_statement i = first; i <= last && status == STATUS_OK; i++) {
+        char sql[100];
+        PGresult *answer;
+        if (!postgres_text(i)->row)
+            continue;
+        snprintf(sql, sizeof sql, "SELECT '%s'::regtype::oid", postgres_text(i)->row);
+        status = link_ask(link, sql, &answer, err);
+        if (status != STATUS_OK)
+            break;
+        link->row_types[i] = (Oid)strtoul(PQgetvalue(answer, 0, 0), NULL, 10);
+        PQclear(answer);
+    }
+    return status;
+}
+
 enum status link_prepare(struct postgres_link *link, enum postgres_statement first, enum postgres_statement last,
                          struct error *err)
 {
     assert(link->awaited == 0 && first <= last && last < POSTGRES_STATEMENTS);
-    enum status status = STATUS_OK;
+    enum status status = row_types_ask(link, first, last, err);
+    if (status != STATUS_OK)
+        return status;
     if (PQsetnonblocking(link->conn, 1) != 0 || PQenterPipelineMode(link->conn) != 1)
         return away(link, "the pipeline cannot be entered", err);
     for (enum postgres_statement i = first; i <= last && status == STATUS_OK; i++)
@@ -206,10 +228,10 @@ enum status link_send(struct postgres_link *link, enum postgres_statement statem
     const char *values[POSTGRES_PARAMS_MAX];
     int lengths[POSTGRES_PARAMS_MAX], formats[POSTGRES_PARAMS_MAX];
     int count = params ? params->count : 0;
-    assert(count == (int)strlen(text->types));
+    assert(count == params_count(text->types));
     if (!link->conn)
         return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
-    if (params && params_finish(params) != STATUS_OK)
+    if (params && params_finish(params, link->row_types[statement]) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a statement");
     for (int i = 0; i < count; i++) {
         values[i] = params->values[i].data;

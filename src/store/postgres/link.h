@@ -15,6 +15,7 @@ struct postgres_link {
     size_t awaited; /* answers to statements, not yet taken */
     size_t syncs;   /* likewise to synchronisations */
     int answer_ms_max;
+    Oid row_types[POSTGRES_STATEMENTS]; /* of those that take rows, as this database numbers them */
     bool clashed; /* the last failure was that somebody else was quicker: the same, once more, may go well */
 };
 

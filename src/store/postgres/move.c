@@ -156,7 +156,7 @@ static enum status run(struct postgres_link *link, const char *sql, struct postg
     const char *values[POSTGRES_PARAMS_MAX];
     int lengths[POSTGRES_PARAMS_MAX], formats[POSTGRES_PARAMS_MAX];
     Oid types[POSTGRES_PARAMS_MAX];
-    if (params_finish(params) != STATUS_OK)
+    if (params_finish(params, InvalidOid) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a page");
     for (int i = 0; i < params->count; i++) {
         values[i] = params->values[i].data;

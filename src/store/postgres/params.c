@@ -12,10 +12,15 @@ enum {
     CAPACITY_KEPT_MAX = 1 << 20, /* a buffer that one large batch has made larger is let go */
 };
 
+static bool is_rows(const struct postgres_params *params)
+{
+    return params->types[0] == '(';
+}
+
 static bool is_array(const struct postgres_params *params, int column)
 {
     assert(column >= 0 && column < params->count);
-    return params->types[column] == 'I' || params->types[column] == 'B';
+    return params->types[column] == 'I' || params->types[column] == 'B' || params->types[column] == '(';
 }
 
 Oid params_type(char letter)
@@ -27,10 +32,17 @@ Oid params_type(char letter)
         return OID_BYTEA;
     case 'I':
         return OID_INT8_ARRAY;
+    case '(':
+        return InvalidOid; /* the statement says which rows it takes */
     default:
         assert(letter == 'B');
         return OID_BYTEA_ARRAY;
     }
+}
+
+int params_count(const char *types)
+{
+    return types[0] == '(' ? 1 : (int)strlen(types);
 }
 
 static void append_int32(struct buffer *buffer, int32_t value)
@@ -43,15 +55,17 @@ static void array_begin(struct buffer *buffer, char type)
 {
     append_int32(buffer, 1);
     append_int32(buffer, 0);
-    append_int32(buffer, type == 'I' ? OID_INT8 : OID_BYTEA);
-    append_int32(buffer, 0); /* by params_finish */
+    append_int32(buffer, type == 'I' ? OID_INT8 : OID_BYTEA); /* of rows: by params_finish, as the number of elements */
+    append_int32(buffer, 0);
     append_int32(buffer, 1);
 }
 
 void params_begin(struct postgres_params *params, const char *types)
 {
     params->types = types;
-    params->count = (int)strlen(types);
+    params->count = params_count(types);
+    params->columns = is_rows(params) ? (int)strlen(types + 1) : 0;
+    params->column = 0;
     assert(params->count <= POSTGRES_PARAMS_MAX);
     for (int i = 0; i < params->count; i++) {
         struct buffer *buffer = &params->values[i];
@@ -72,8 +86,35 @@ void params_release(struct postgres_params *params)
         buffer_release(&params->values[i]);
 }
 
+/* The length of a row goes before it, and is known when its last column is there. */
+static void append_column(struct postgres_params *params, int column, int32_t len, struct slice bytes)
+{
+    struct buffer *buffer = &params->values[0];
+    assert(column == params->column && column < params->columns);
+    if (column == 0) {
+        params->row_at = buffer->len;
+        append_int32(buffer, 0);
+        append_int32(buffer, params->columns);
+    }
+    const uint32_t head[2] = { htobe32(params->types[1 + column] == 'I' ? OID_INT8 : OID_BYTEA), htobe32((uint32_t)len) };
+    buffer_append(buffer, (struct slice){ (const char *)head, sizeof head });
+    if (bytes.len > 0)
+        buffer_append(buffer, bytes);
+    params->column = column + 1;
+    if (params->column < params->columns || buffer_status(buffer) != STATUS_OK)
+        return;
+    uint32_t row_len = htobe32((uint32_t)(buffer->len - params->row_at - sizeof row_len));
+    memcpy(buffer->data + params->row_at, &row_len, sizeof row_len);
+    params->rows[0]++;
+    params->column = 0;
+}
+
 static void append_element(struct postgres_params *params, int column, int32_t len, struct slice bytes)
 {
+    if (is_rows(params)) {
+        append_column(params, column, len, bytes);
+        return;
+    }
     struct buffer *buffer = &params->values[column];
     params->rows[column]++;
     if (is_array(params, column))
@@ -104,7 +145,7 @@ void params_bytes(struct postgres_params *params, int column, struct slice bytes
 
 void params_null(struct postgres_params *params, int column)
 {
-    assert(is_array(params, column));
+    assert(is_rows(params) || is_array(params, column));
     append_element(params, column, -1, SLICE(""));
 }
 
@@ -121,8 +162,9 @@ size_t params_size(const struct postgres_params *params)
     return size;
 }
 
-enum status params_finish(struct postgres_params *params)
+enum status params_finish(struct postgres_params *params, Oid row_type)
 {
+    uint32_t of_rows = htobe32(row_type);
     for (int i = 0; i < params->count; i++) {
         struct buffer *buffer = &params->values[i];
         if (buffer_status(buffer) != STATUS_OK)
@@ -134,6 +176,9 @@ enum status params_finish(struct postgres_params *params)
         if (is_array(params, i))
             memcpy(buffer->data + ARRAY_HEADER_BYTES - 8, &rows, sizeof rows);
     }
+    assert(params->column == 0);
+    if (is_rows(params))
+        memcpy(params->values[0].data + ARRAY_HEADER_BYTES - 12, &of_rows, sizeof of_rows);
     return STATUS_OK;
 }
 

@@ -1,7 +1,8 @@
 /*
  * params.h - values on their way to the server and back, in PostgreSQL's binary forms.
  *
- * There are two kinds, numbers of 64 bits and bytes, alone or in arrays: a statement takes a column of rows as one array.
+ * There are two kinds, numbers of 64 bits and bytes, alone or in arrays. A statement takes a column of rows as one array; one that
+ * writes many columns takes whole rows as one array of a row type, since the server builds a table of its own from every array.
  * Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is not UTF-8.
  */
 #ifndef STORE_POSTGRES_PARAMS_H
@@ -16,9 +17,12 @@
 enum { POSTGRES_PARAMS_MAX = 29 };
 
 struct postgres_params {
-    const char *types; /* one letter each: i number, b bytes; I and B arrays of them */
+    const char *types; /* one letter each: i number, b bytes; I and B arrays of them; after ( the columns of one array of rows */
     int count;
     size_t rows[POSTGRES_PARAMS_MAX]; /* of arrays: elements so far */
+    int column;                       /* of rows: the next, and how many there are; and where the row begins */
+    int columns;
+    size_t row_at;
     struct buffer values[POSTGRES_PARAMS_MAX];
 };
 
@@ -26,7 +30,7 @@ struct postgres_params {
 void params_begin(struct postgres_params *params, const char *types);
 void params_release(struct postgres_params *params);
 
-/* The next element of an array, or the value of one that stands alone. Failures stick: see params_status. */
+/* The next element of an array, or the value of one that stands alone; of rows column by column. Failures stick. */
 void params_int(struct postgres_params *params, int column, int64_t value);
 void params_instant(struct postgres_params *params, int column, instant at); /* INSTANT_NONE: NULL */
 void params_bytes(struct postgres_params *params, int column, struct slice bytes);
@@ -34,9 +38,11 @@ void params_null(struct postgres_params *params, int column);
 
 size_t params_rows(const struct postgres_params *params);
 size_t params_size(const struct postgres_params *params);
-/* STATUS_NO_MEMORY. Finishes the arrays; what follows is only sending. */
-enum status params_finish(struct postgres_params *params) MUST_CHECK;
+/* STATUS_NO_MEMORY. Finishes the arrays; what follows is only sending. `row_type`: as the server numbers that of rows. */
+enum status params_finish(struct postgres_params *params, Oid row_type) MUST_CHECK;
 Oid params_type(char letter);
+/* How many parameters a statement of these types takes. */
+int params_count(const char *types);
 
 /* A value of an answer; numbers of any width. NULL is 0, INSTANT_NONE, or an empty slice. */
 int64_t value_int(const PGresult *answer, int row, int column);

@@ -144,6 +144,24 @@ static const char step_6[] =
     "CREATE TABLE chained (chain bigint NOT NULL, seq bigint NOT NULL, lane int NOT NULL, PRIMARY KEY (lane, chain, seq))"
     " WITH (" BUSY_TABLE ");";
 
+/* Rows on their way here, a type a table: numbers are bigint there, whatever the table has. A type is never changed; add one. */
+static const char step_7[] =
+    "CREATE TYPE job_row AS (seq bigint, created_at bigint, run_at bigint, deadline bigint, rank bigint, event"
+    " bigint, lane bigint, priority bigint, key bytea, digest bytea, id bytea, content_type bytea, headers bytea,"
+    " correlation_id bytea, metadata bytea, body bytea, chain bigint, order_key bytea, callback bytea);"
+    "CREATE TYPE state_row AS (seq bigint, state bigint, priority bigint, step bigint, rank bigint, generation"
+    " bigint, attempts bigint, attempts_total bigint, retry_count bigint, step_count bigint, redrives_auto bigint,"
+    " doubted bigint, first_at bigint, run_at bigint, deadline bigint, updated_at bigint, failed_at bigint,"
+    " look_failed_at bigint, dead_at bigint, leaves_at bigint, last_class bigint, event bigint, link bigint, last_code"
+    " bytea, last_error bytea, dead_code bytea, reference bytea, redrive bytea);"
+    "CREATE TYPE queue_row AS (lane bigint, rank bigint, seq bigint);"
+    "CREATE TYPE lease_row AS (seq bigint, token bigint, until bigint, at bigint, first_at bigint, event bigint,"
+    " attempts bigint, attempts_total bigint, session bigint, owner bytea);"
+    "CREATE TYPE event_row AS (chain bigint, number bigint, at bigint, lane bigint, type bigint, state bigint,"
+    " attempt bigint, previous bigint, form bigint, hash bytea, salt bytea, destination bytea, job bytea, data bytea);"
+    "CREATE TYPE count_row AS (lane bigint, slot bigint, pending bigint, running bigint, waiting bigint, completed"
+    " bigint, dead bigint, cancelled bigint, ready bigint, stored bigint);";
+
 /* oldest_writer: programs of an earlier version may not write after it; 1: all may, the step only adds. */
 static const struct {
     const char *sql;
@@ -155,6 +173,7 @@ static const struct {
     { step_4, 2 },
     { step_5, 5 },
     { step_6, 6 },
+    { step_7, 6 },
 };
 
 enum { STEPS = sizeof steps / sizeof *steps };

@@ -181,9 +181,9 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "UPDATE lane t SET live = x.live <> 0 FROM unnest($1, $2) x(id, live) WHERE t.id = x.id" },
     [WRITE_STATE_DELETE] = { "state_delete", "I", "DELETE FROM state t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
     [WRITE_JOB_DELETE] = { "job_delete", "I", "DELETE FROM job t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
-    [WRITE_QUEUE_DELETE] = { "queue_delete", "III",
-        ALL_OF("DELETE FROM queue t USING unnest($1, $2, $3) x(lane, rank, seq)"
-               " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq") },
+    [WRITE_QUEUE_DELETE] = { "queue_delete", "(III",
+        ALL_OF("DELETE FROM queue t USING unnest($1::queue_row[]) x"
+               " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq"), "queue_row" },
     [WRITE_LEASE_DELETE] = { "lease_delete", "I",
         ALL_OF("DELETE FROM lease t USING unnest($1) x(seq) WHERE t.seq = x.seq") },
     [WRITE_TIMER_DELETE] = { "timer_delete", "III",
@@ -192,19 +192,18 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [WRITE_CHAINED_DELETE] = { "chained_delete", "III",
         ALL_OF("DELETE FROM chained t USING unnest($1, $2, $3) x(lane, chain, seq)"
                " WHERE t.lane = x.lane AND t.chain = x.chain AND t.seq = x.seq") },
-    [WRITE_JOBS] = { "jobs", "IIIIIIIIBBBBBBBBIBB",
+    [WRITE_JOBS] = { "jobs", "(IIIIIIIIBBBBBBBBIBB",
         "INSERT INTO job (seq, created_at, run_at, deadline, rank, event, lane, priority, key, digest, id, content_type,"
         " headers, correlation_id, metadata, body, chain, order_key, callback)"
-        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)" },
+        " SELECT * FROM unnest($1::job_row[])", "job_row" },
     [WRITE_BODY] = { "job_body", "IBB",
         "UPDATE job t SET body = x.body, digest = x.digest FROM unnest($1, $2, $3) x(seq, body, digest)"
         " WHERE t.seq = x.seq" },
-    [WRITE_STATE] = { "state", "IIIIIIIIIIIIIIIIIIIIIIIBBBBB",
+    [WRITE_STATE] = { "state", "(IIIIIIIIIIIIIIIIIIIIIIIBBBBB",
         "INSERT INTO state (seq, state, priority, step, rank, generation, attempts, attempts_total, retry_count, step_count,"
         " redrives_auto, doubted, first_at, run_at, deadline, updated_at, failed_at, look_failed_at, dead_at, leaves_at,"
         " last_class, event, link, last_code, last_error, dead_code, reference, redrive)"
-        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8,"
-        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)"
+        " SELECT * FROM unnest($1::state_row[])"
         " ON CONFLICT (seq) DO UPDATE SET state = excluded.state, priority = excluded.priority, step = excluded.step,"
         " rank = excluded.rank, generation = excluded.generation, attempts = excluded.attempts,"
         " attempts_total = excluded.attempts_total, retry_count = excluded.retry_count, step_count = excluded.step_count,"
@@ -213,12 +212,12 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " failed_at = excluded.failed_at, look_failed_at = excluded.look_failed_at, dead_at = excluded.dead_at,"
         " leaves_at = excluded.leaves_at, last_class = excluded.last_class, event = excluded.event,"
         " last_code = excluded.last_code, last_error = excluded.last_error, dead_code = excluded.dead_code,"
-        " reference = excluded.reference, redrive = excluded.redrive, link = excluded.link" },
-    [WRITE_QUEUE] = { "queue", "III", "INSERT INTO queue (lane, rank, seq) SELECT * FROM unnest($1, $2, $3)" },
-    [WRITE_LEASE] = { "lease", "IIIIIIIIIB",
+        " reference = excluded.reference, redrive = excluded.redrive, link = excluded.link", "state_row" },
+    [WRITE_QUEUE] = { "queue", "(III", "INSERT INTO queue (lane, rank, seq) SELECT * FROM unnest($1::queue_row[])", "queue_row" },
+    [WRITE_LEASE] = { "lease", "(IIIIIIIIIB",
         "INSERT INTO lease (seq, token, until, at, first_at, event, attempts, attempts_total, session, owner)"
-        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-        " ON CONFLICT (seq) DO UPDATE SET until = excluded.until, at = excluded.at, event = excluded.event" },
+        " SELECT * FROM unnest($1::lease_row[])"
+        " ON CONFLICT (seq) DO UPDATE SET until = excluded.until, at = excluded.at, event = excluded.event", "lease_row" },
     [WRITE_TIMER] = { "timer", "III", "INSERT INTO timer (shard, at, seq) SELECT * FROM unnest($1, $2, $3)" },
     [WRITE_CHAINED] = { "chained_add", "III", "INSERT INTO chained (lane, chain, seq) SELECT * FROM unnest($1, $2, $3)" },
     [WRITE_EVENTS_DELETE] = { "events_delete", "ii", "DELETE FROM event WHERE chain = $1 AND number <= $2" },
@@ -230,9 +229,9 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "DELETE FROM ended d WHERE d.session > 0 AND NOT EXISTS (SELECT 1 FROM lease e WHERE e.seq > 0 AND e.session ="
         " d.session) AND (d.at < $1 OR EXISTS (SELECT 1 FROM ended n WHERE n.session > d.session AND n.node = d.node)"
         " OR EXISTS (SELECT 1 FROM node n WHERE n.name = d.node AND n.session > 0))" },
-    [WRITE_EVENTS] = { "events", "IIIIIIIIIBBBBB",
+    [WRITE_EVENTS] = { "events", "(IIIIIIIIIBBBBB",
         "INSERT INTO event (chain, number, at, lane, type, state, attempt, previous, form, hash, salt, destination, job, data)"
-        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)" },
+        " SELECT * FROM unnest($1::event_row[])", "event_row" },
     [WRITE_ARCHIVE] = { "archive", "IB", "INSERT INTO archive (event, key) SELECT * FROM unnest($1, $2)" },
     [WRITE_SAVED] = { "saved", "bbb",
         "INSERT INTO kept (space, name, value) VALUES ($1, $2, $3)"
@@ -243,13 +242,13 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " FROM unnest($1, $2, $3) x(space, name, more) ORDER BY name ON CONFLICT (space, name) DO UPDATE SET value ="
         " convert_to((convert_from(k.value, 'UTF8')::bigint + convert_from(excluded.value, 'UTF8')::bigint)::text,"
         " 'UTF8')" },
-    [WRITE_COUNTS] = { "counts", "IIIIIIIIII",
+    [WRITE_COUNTS] = { "counts", "(IIIIIIIIII",
         "INSERT INTO lane_count AS c (lane, slot, pending, running, waiting, completed, dead, cancelled, ready, stored)"
-        " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (lane, slot) DO UPDATE SET"
+        " SELECT * FROM unnest($1::count_row[]) ON CONFLICT (lane, slot) DO UPDATE SET"
         " pending = c.pending + excluded.pending, running = c.running + excluded.running,"
         " waiting = c.waiting + excluded.waiting, completed = c.completed + excluded.completed, dead = c.dead + excluded.dead,"
         " cancelled = c.cancelled + excluded.cancelled, ready = c.ready + excluded.ready,"
-        " stored = c.stored + excluded.stored" },
+        " stored = c.stored + excluded.stored", "count_row" },
     [WRITE_SEAL] = { "seal", "iiiibbi", "SELECT insist_seal($1, $2, $3, $4, $5, $6, $7)" },
     [WRITE_SYNC] = { "sync", "", "SET LOCAL synchronous_commit = on" },
     [WRITE_SYNC_NUMBER] = { "sync_number", "", "SELECT pg_current_xact_id()" },

@@ -174,6 +174,7 @@ struct postgres_text {
     const char *name;
     const char *types; /* of its parameters: params.h */
     const char *sql;
+    const char *row; /* the type of rows that it takes, if it does */
 };
 
 const struct postgres_text *postgres_text(enum postgres_statement statement);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATEMENT_BYTES_MAX = 32 << 20 }; /* a statement that has grown so large is sent, and another begun */
+enum { STATEMENT_BYTES_MAX = 256 << 10 }; /* a statement that has grown so large is sent, and another begun */
 
 struct postgres_params *batch_params(struct postgres_batch *batch, enum postgres_statement statement)
 {
