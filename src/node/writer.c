@@ -147,16 +147,24 @@ static bool op_is_back(const struct store_op *op)
     return op->kind == OP_REDRIVE && !op->job.ret_behind;
 }
 
+/* The job that it has added. */
+static bool notice_new(struct notice *notice, struct map *lanes, const struct op_insert *insert, instant now)
+{
+    struct lane_notice *lane = insert->ret_existed ? NULL : notice_lane(notice, lanes, insert->ret_lane);
+    return insert->ret_existed || (lane && notice_insert(notice, lane, insert, now));
+}
+
 static bool notice_add(struct notice *notice, struct map *lanes, const struct store_op *op, instant now)
 {
-    int64_t id = op->kind == OP_INSERT   ? op->insert.ret_lane
-                 : op->kind == OP_SETTLE ? op->settle.ret_lane
-                                         : op->job.ret_lane;
-    struct lane_notice *lane = notice_lane(notice, lanes, id);
-    if (!lane)
+    const struct op_insert *insert = op_insertion(op);
+    if (insert && !notice_new(notice, lanes, insert, now))
         return false;
     if (op->kind == OP_INSERT)
-        return notice_insert(notice, lane, &op->insert, now);
+        return true;
+    struct lane_notice *lane =
+        notice_lane(notice, lanes, op->kind == OP_SETTLE ? op->settle.ret_lane : op->job.ret_lane);
+    if (!lane)
+        return false;
     lane->dead += dead_more(op);
     lane->ready += op->ret_released.ready;
     if (op->ret_released.at != 0)
@@ -184,7 +192,7 @@ enum status notice_of(const struct store_op *ops, size_t count, instant now, str
 {
     size_t changes = 0;
     for (size_t i = 0; i < count; i++)
-        changes += op_is_news(&ops[i]);
+        changes += op_is_news(&ops[i]) ? (op_insertion(&ops[i]) ? 2 : 1) : 0;
     *ret_notice = NULL;
     if (changes == 0)
         return STATUS_OK;

@@ -403,7 +403,9 @@ static enum status named_apply(struct store_op *op, instant now, struct job *job
         return STATUS_CONFLICT;
     op->job.ret_was_dead = job->state == STATE_DEAD;
     if (op->kind == OP_PURGE || op->kind == OP_ERASE) {
-        change->event = op->kind == OP_PURGE ? EVENT_TYPE_PURGED : EVENT_TYPE_ERASED;
+        change->event = op->kind == OP_ERASE ? EVENT_TYPE_ERASED
+                        : op->job.export     ? EVENT_TYPE_DEAD_EXPIRED
+                                             : EVENT_TYPE_PURGED;
         change->deleted = true;
         job->ready = job->behind = false;
         job->state = STATE_CANCELLED; /* for the next of its key */
@@ -454,12 +456,46 @@ static void expire(const struct op_promote *promote, instant now, struct job *jo
     die(job, now, promote_expires_at(promote, job->destination, now), SLICE("EXPIRED"));
 }
 
+void change_due_begin(struct op_promote *promote)
+{
+    promote->ret_ready = NULL;
+    promote->ret_expired_jobs = NULL;
+    promote->ret_ready_count = promote->ret_due_count = 0;
+    promote->ret_promoted = promote->ret_expired = promote->ret_put_off = 0;
+    promote->ret_dead_deleted = promote->ret_forgotten = 0;
+    promote->ret_next_at = INSTANT_NONE;
+    for (size_t i = 0; i < promote->export_count; i++)
+        promote->exports[i].ret_count = 0;
+}
+
+/* Whether a dead letter is to be exported before it goes. If so, its time is a later one. */
+static bool put_off(struct op_promote *promote, instant now, struct job *job)
+{
+    size_t i = 0;
+    while (i < promote->export_count && !slice_equal(promote->exports[i].destination, job->destination))
+        i++;
+    if (i == promote->export_count)
+        return false;
+    bool wanted = promote->exports[i].ret_count < promote->exports[i].room;
+    if (wanted) {
+        promote->due[promote->ret_due_count++] =
+            (struct due_letter){ .export = i, .lane = job->lane, .seq = job->seq, .dead_at = job->dead_at };
+        promote->exports[i].ret_count++;
+    }
+    assert(promote->wanted_ms > 0 && promote->unwanted_ms > 0); /* else it would be due at once, for ever */
+    job->expires_at = instant_add(now, wanted ? promote->wanted_ms : promote->unwanted_ms);
+    promote->ret_put_off++;
+    return true;
+}
+
 void change_due(struct op_promote *promote, instant now, struct job *job, struct change *ret_change)
 {
     assert(job_due(job) != INSTANT_NONE && job_due(job) <= now);
     ret_change->event = EVENT_TYPE_NONE;
     ret_change->deleted = false;
     ret_change->ready = ret_change->dead = 0;
+    if (job->state == STATE_DEAD && put_off(promote, now, job))
+        return;
     if (job->state == STATE_DEAD) {
         promote->ret_dead_deleted++;
         ret_change->event = EVENT_TYPE_DEAD_EXPIRED;

@@ -34,6 +34,8 @@ enum status change_apply(struct store_op *op, instant now, struct job *job, stru
 /* Of OP_CLAIM to a ready job. STATUS_CORRUPT: nobody can claim one in its state. */
 enum status change_claim(const struct op_claim *claim, instant now, int64_t token, int64_t session,
                          struct job *job) MUST_CHECK;
+/* OP_PROMOTE begins: it has done nothing yet. */
+void change_due_begin(struct op_promote *promote);
 /* Of OP_PROMOTE to a job whose time, job_due, has come; counts it. A job that only gets ready changes in nothing else. */
 void change_due(struct op_promote *promote, instant now, struct job *job, struct change *ret_change);
 

@@ -162,6 +162,13 @@ void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more)
     sum->ready += more->ready;
 }
 
+const struct op_insert *op_insertion(const struct store_op *op)
+{
+    if (op->kind == OP_INSERT)
+        return &op->insert;
+    return op->kind == OP_PURGE ? op->job.export : NULL;
+}
+
 const char *event_type_name(enum event_type type)
 {
     static const char *const names[EVENT_TYPE_COUNT] = {

@@ -202,6 +202,7 @@ struct op_job {
     bool payload_given;     /* OP_REDRIVE with a corrected payload, OP_UNDO with the one before */
     struct slice payload;
     instant forget_at; /* OP_CANCEL */
+    struct op_insert *export; /* OP_PURGE: what the dead letter becomes, with its results; NULL: nothing */
     /* Results. */
     int64_t ret_seq, ret_lane;
     enum job_state ret_state;
@@ -210,7 +211,8 @@ struct op_job {
 };
 
 /*
- * OP_PURGE: deletes one dead letter. Its events stay. OP_ERASE: the same to any job that nobody has a lease of, because of a
+ * OP_PURGE: deletes one dead letter. Its events stay. With `export` it is one whose time is over, which becomes that job: both
+ * happen or none, and what refuses the job (STATUS_FULL, ...) is the operation's status. OP_ERASE: the same to any job that nobody has a lease of, because of a
  * person: nothing of what it brought stays on disk. STATUS_CONFLICT: it is running.
  *
  * OP_ERASE_EVENTS: takes the data out of events, whose digests stay, so that the chain holds (trail.h). Those that are of an
@@ -238,10 +240,25 @@ struct dead_ttl {
     int64_t ms;
 };
 
+/* A destination whose dead letters become jobs elsewhere before they are deleted. */
+struct dead_export {
+    struct slice destination;
+    size_t room; /* of those whose time is over so many are wanted now */
+    size_t ret_count;
+};
+
+/* One of those. */
+struct due_letter {
+    size_t export; /* whose: of op_promote's exports */
+    int64_t lane, seq;
+    instant dead_at;
+};
+
 /*
  * OP_PROMOTE: what time has done up to `now`, at most `max` jobs: waiting and scheduled jobs become ready;
  * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and finished jobs past
- * forget_at are deleted, the former with an event. A time has come when it is not after `now`. Overdue first come
+ * forget_at are deleted, the former with an event. Dead letters of `exports` are put off instead: those that are wanted,
+ * which are in `due`, by wanted_ms, the others by unwanted_ms. So one that could not be exported is there again. A time has come when it is not after `now`. Overdue first come
  * first, by (time, seq). A running job is left alone, whatever its deadline. Only of the destinations that this session owns
  * and, if it is the steward, of those that nobody does.
  */
@@ -251,10 +268,15 @@ struct op_promote {
     const struct dead_ttl *dead_ttls; /* destinations with a time of their own */
     size_t dead_ttl_count;
     bool name_expired; /* those that expire now are wanted one by one */
+    struct dead_export *exports;
+    size_t export_count;
+    struct due_letter *due; /* has room for all that are wanted, or for `max` */
+    int64_t wanted_ms, unwanted_ms;
     /* Results. */
+    size_t ret_due_count; /* of `due` */
     struct lane_ready *ret_ready;
     size_t ret_ready_count;
-    size_t ret_promoted, ret_expired, ret_dead_deleted, ret_forgotten;
+    size_t ret_promoted, ret_expired, ret_dead_deleted, ret_forgotten, ret_put_off;
     struct job *ret_expired_jobs; /* with name_expired, as many as ret_expired, as they are now, without payload */
     instant ret_next_at; /* the next time something will be due; INSTANT_NONE: nothing waits */
 };
@@ -392,6 +414,9 @@ struct store_op {
     enum status status; /* result: of this operation alone */
     struct released ret_released; /* but of OP_PROMOTE, which counts them with the others */
 };
+
+/* The job that an operation adds; NULL: it adds none. */
+const struct op_insert *op_insertion(const struct store_op *op);
 
 /* What an event's hash is made of: see trail.h. Numbers are stored. */
 enum event_form {

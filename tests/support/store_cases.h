@@ -21,6 +21,7 @@ extern const struct store_case store_cases_read[];   /* readers, events */
 extern const struct store_case store_cases_batch[];  /* batches, failures, sizes */
 extern const struct store_case store_cases_redrive[]; /* redrives, filters */
 extern const struct store_case store_cases_erase[];   /* persons */
+extern const struct store_case store_cases_export[];  /* dead letters that become jobs elsewhere */
 extern const struct store_case store_cases_random[]; /* against a model */
 
 /* Applies the batch with memory that ends, the later the higher the round; the results are not looked at. */

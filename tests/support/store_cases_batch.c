@@ -214,11 +214,12 @@ static char *snapshot(struct store_fixture *f)
     return text;
 }
 
-enum { EVERY_KIND = 20 };
+enum { EVERY_KIND = 21 };
 
 /* A batch with every kind of change in it. */
 static void every_kind(struct store_fixture *f, const struct job *running, struct store_op ops[EVERY_KIND])
 {
+    static struct store_op exported;
     struct store_op batch[EVERY_KIND] = {
         insert_op(f, "d", "t", "new"),
         insert_op(f, "new", "new", "new"),
@@ -240,7 +241,10 @@ static void every_kind(struct store_fixture *f, const struct job *running, struc
         promote_op(),
         { .kind = OP_TRIM, .trim = { .before = f->now, .max = 100 } },
         { .kind = OP_ORPHANS, .orphans = { .until = INSTANT_MAX, .max = 100 } },
+        job_op(OP_PURGE, "t", "export"),
     };
+    exported = insert_op(f, "archive", "t", "exported");
+    batch[20].job.export = &exported.insert;
     batch[9].job.payload_given = true;
     batch[9].job.payload = SLICE("corrected");
     memcpy(ops, batch, sizeof batch);
@@ -258,6 +262,8 @@ void batch_fails_and_leaves_nothing(struct store_fixture *f, batch_try try)
     put(f, "redrive");
     take_and_settle(f, lane, EVENT_GIVE_UP);
     put(f, "purge");
+    take_and_settle(f, lane, EVENT_GIVE_UP);
+    put(f, "export");
     take_and_settle(f, lane, EVENT_GIVE_UP);
     struct store_op scheduled = insert_op(f, "d", "t", "scheduled");
     scheduled.insert.run_at = f->now + 10;

@@ -36,6 +36,13 @@ static struct slice one_of(struct dice *dice, const char *const *texts, size_t c
     return slice_from(texts[between(dice, 0, (int64_t)count - 1)]);
 }
 
+/* What an operation points to. */
+struct parts {
+    struct store_op insert;
+    struct dead_export export;
+    struct due_letter due[MODEL_CLAIM_MAX];
+};
+
 static const char *const ids[IDS] = { "j0", "j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8", "j9", "ç", "x y", "J1", "'" };
 static const char *const payloads[] = { "{}", "", "{\"a\":1}" };
 static const char *const keys[] = { "k1", "k2" };
@@ -124,7 +131,8 @@ static void make_settle(struct dice *dice, const struct model *model, const stru
     };
 }
 
-static void make_named(struct dice *dice, const struct model *model, const struct model_job *job, struct store_op *op)
+static void make_named(struct dice *dice, const struct model *model, const struct model_job *job, struct parts *parts,
+                       struct store_op *op)
 {
     for (int i = 0; i < 10 && (!job->exists || (op->kind == OP_PURGE && job->job.state != STATE_DEAD)); i++)
         job = some_job(dice, model);
@@ -138,12 +146,23 @@ static void make_named(struct dice *dice, const struct model *model, const struc
         .payload = one_of(dice, payloads, 3),
         .forget_at = model->now + between(dice, 0, 100),
     };
+    if (op->kind != OP_PURGE || percent(dice, 50))
+        return;
+    make_insert(dice, model, &parts->insert);
+    op->job.export = &parts->insert.insert;
 }
 
-static void make_promote(struct dice *dice, struct store_op *op)
+static void make_promote(struct dice *dice, struct parts *parts, struct store_op *op)
 {
+    parts->export = (struct dead_export){ .destination = slice_from(model_destinations[0]),
+                                          .room = (size_t)between(dice, 0, MODEL_CLAIM_MAX) };
     op->promote = (struct op_promote){ .max = percent(dice, 50) ? 100000 : (size_t)between(dice, 0, 4),
-                                       .dead_ttl_ms = between(dice, 1, 200) };
+                                       .dead_ttl_ms = between(dice, 1, 200),
+                                       .exports = &parts->export,
+                                       .export_count = percent(dice, 50),
+                                       .due = parts->due,
+                                       .wanted_ms = between(dice, 50, 60),
+                                       .unwanted_ms = between(dice, 1, 10) };
 }
 
 static enum op_kind some_kind(struct dice *dice)
@@ -163,7 +182,7 @@ static enum op_kind some_kind(struct dice *dice)
     return kinds[i].kind;
 }
 
-static void make_op(struct dice *dice, const struct model *model, struct store_op *op)
+static void make_op(struct dice *dice, const struct model *model, struct parts *parts, struct store_op *op)
 {
     const struct model_job *job = some_leased(dice, model);
     *op = (struct store_op){ .kind = job ? some_kind(dice) : OP_INSERT, .data = one_of(dice, facts, 3) };
@@ -181,7 +200,7 @@ static void make_op(struct dice *dice, const struct model *model, struct store_o
         op->extend = (struct op_extend){ job->job.seq, job->token, model->now + between(dice, 1, 100) };
         break;
     case OP_PROMOTE:
-        make_promote(dice, op);
+        make_promote(dice, parts, op);
         break;
     case OP_ORPHANS:
         op->orphans = (struct op_orphans){ .until = percent(dice, 30) ? INSTANT_MAX : model->now + between(dice, -10, 50),
@@ -198,7 +217,7 @@ static void make_op(struct dice *dice, const struct model *model, struct store_o
         op->trim = (struct op_trim){ .before = model->now - between(dice, 0, 300), .max = (size_t)between(dice, 0, EVENTS_KEPT) };
         break;
     default:
-        make_named(dice, model, job, op);
+        make_named(dice, model, job, parts, op);
     }
 }
 
@@ -219,13 +238,14 @@ static void run(struct store_fixture *f, uint64_t seed, int batches)
     size_t refused[STATUS_COUNT] = { 0 };
     for (int batch = 0; batch < batches; batch++) {
         struct store_op ops[BATCH_OPS];
+        struct parts parts[BATCH_OPS];
         struct expected expected[BATCH_OPS];
         size_t count = (size_t)between(&dice, 1, BATCH_OPS);
         f->now = model.now += between(&dice, 0, 12);
         if (percent(&dice, 5))
             begin_anew(f, &model);
         for (size_t i = 0; i < count; i++) {
-            make_op(&dice, &model, &ops[i]);
+            make_op(&dice, &model, &parts[i], &ops[i]);
             if (ops[i].kind == OP_TRIM && batch % 64 == 0)
                 ops[i].trim.before = f->now; /* else the trail would grow, and each comparison with it */
             model_apply(&model, &ops[i], &expected[i]);

@@ -331,6 +331,22 @@ static void redrive(struct model *model, const struct store_op *op, struct model
     job_changed(model, job, EVENT_TYPE_REDRIVEN, op->data);
 }
 
+static void purge(struct model *model, const struct store_op *op, struct model_job *job, struct expected *expected)
+{
+    if (op->job.export) {
+        const struct store_op insert = { .kind = OP_INSERT, .insert = *op->job.export };
+        struct expected inserted = { .status = STATUS_OK, .job = MODEL_NONE };
+        apply_insert(model, &insert, &inserted);
+        expected->status = inserted.status;
+        expected->exported = inserted.job;
+        expected->existed = inserted.existed;
+    }
+    if (expected->status != STATUS_OK)
+        return;
+    event_add(model, op->job.export ? EVENT_TYPE_DEAD_EXPIRED : EVENT_TYPE_PURGED, job, SLICE(""), op->data);
+    job->exists = false;
+}
+
 static void apply_named(struct model *model, const struct store_op *op, struct expected *expected)
 {
     struct model_job *job = job_named(model, op->job.tenant, op->job.id);
@@ -361,8 +377,7 @@ static void apply_named(struct model *model, const struct store_op *op, struct e
     } else if (op->kind == OP_REDRIVE) {
         redrive(model, op, job);
     } else {
-        event_add(model, EVENT_TYPE_PURGED, job, SLICE(""), op->data);
-        job->exists = false;
+        purge(model, op, job, expected);
     }
 }
 
@@ -393,7 +408,14 @@ static struct model_job *first_due(struct model *model)
 
 static void promote_one(struct model *model, const struct store_op *op, struct model_job *job, struct expected *expected)
 {
-    if (job->job.state == STATE_DEAD) {
+    const struct dead_export *export = op->promote.export_count > 0 ? &op->promote.exports[0] : NULL;
+    if (job->job.state == STATE_DEAD && export && slice_equal(export->destination, job->job.destination)) {
+        bool wanted = expected->promote.ret_due_count < export->room;
+        if (wanted)
+            expected->claimed[expected->promote.ret_due_count++] = (size_t)(job - model->jobs);
+        job->job.expires_at = model->now + (wanted ? op->promote.wanted_ms : op->promote.unwanted_ms);
+        expected->promote.ret_put_off++;
+    } else if (job->job.state == STATE_DEAD) {
         expected->promote.ret_dead_deleted++;
         expected->dead[job->job.lane]--;
         event_add(model, EVENT_TYPE_DEAD_EXPIRED, job, SLICE(""), op->data);
@@ -438,7 +460,7 @@ static bool orphaned(const struct model *model, const struct model_job *job, con
 
 void model_apply(struct model *model, const struct store_op *op, struct expected *expected)
 {
-    *expected = (struct expected){ .status = STATUS_OK, .job = MODEL_NONE };
+    *expected = (struct expected){ .status = STATUS_OK, .job = MODEL_NONE, .exported = MODEL_NONE };
     switch (op->kind) {
     case OP_INSERT:
         apply_insert(model, op, expected);
@@ -524,6 +546,14 @@ static void check_promote(const struct model *model, const struct op_promote *pr
     assert_int_equal(promote->ret_expired, expected->promote.ret_expired);
     assert_int_equal(promote->ret_dead_deleted, expected->promote.ret_dead_deleted);
     assert_int_equal(promote->ret_forgotten, expected->promote.ret_forgotten);
+    assert_int_equal(promote->ret_put_off, expected->promote.ret_put_off);
+    assert_int_equal(promote->ret_due_count, expected->promote.ret_due_count);
+    for (size_t i = 0; i < promote->ret_due_count; i++) {
+        const struct job *job = &model->jobs[expected->claimed[i]].job;
+        assert_int_equal(promote->due[i].seq, job->seq);
+        assert_int_equal(promote->due[i].lane, model->lanes[job->lane].id);
+        assert_int_equal(promote->due[i].dead_at, job->dead_at);
+    }
     assert_true(promote->ret_next_at == expected->promote.ret_next_at);
     size_t lanes = 0;
     for (size_t i = 0; i < MODEL_LANES; i++) {
@@ -571,6 +601,10 @@ void model_check_op(struct model *model, const struct store_op *op, const struct
     case OP_PRIORITIZE:
     case OP_REDRIVE:
     case OP_PURGE:
+        if (op->kind == OP_PURGE && op->job.export) {
+            const struct expected inserted = { .job = expected->exported, .existed = expected->existed };
+            learn_insert(model, op->job.export, &inserted);
+        }
         assert_int_equal(op->job.ret_seq, model->jobs[expected->job].job.seq);
         assert_int_equal(op->job.ret_lane, model->lanes[model->jobs[expected->job].job.lane].id);
         break;

@@ -55,9 +55,10 @@ struct model {
 struct expected {
     enum status status;
     size_t job; /* inserted, or meant by its name */
+    size_t exported; /* what a dead letter became; MODEL_NONE: nothing */
     bool existed;
     bool released; /* another of its key took its place, and is ready */
-    size_t claimed[MODEL_CLAIM_MAX];
+    size_t claimed[MODEL_CLAIM_MAX]; /* or due to be exported */
     size_t count; /* claimed, orphaned, trimmed */
     struct op_promote promote;
     int64_t ready[MODEL_LANES], dead[MODEL_LANES];

@@ -89,6 +89,15 @@ static struct op_job *add_named(struct plan *plan, enum op_kind kind, const char
     return &op->job;
 }
 
+/* One that becomes a job elsewhere. */
+static void add_export(struct plan *plan, const char *tenant, const char *id, const char *export, enum status expected)
+{
+    static struct op_insert insert;
+    insert = *add_insert(plan, "archive", tenant, export, 900, STATUS_OK);
+    plan->count--;
+    add_named(plan, OP_PURGE, tenant, id, expected)->export = &insert;
+}
+
 static void add_promote(struct plan *plan)
 {
     add(plan, OP_PROMOTE, STATUS_OK)->promote = (struct op_promote){ .max = 100, .dead_ttl_ms = 5000 };
@@ -223,7 +232,7 @@ static void plan_late(struct plan *plan, int number)
     case 15:
         add_promote(plan);
         add_named(plan, OP_REDRIVE, "t1", "late", STATUS_NOT_FOUND);
-        add_named(plan, OP_PURGE, "t1", "C", STATUS_OK);
+        add_export(plan, "t1", "C", "exported", STATUS_OK);
         break;
     case 16:
         add_insert(plan, "claims", "t1", "A", 99, STATUS_OK); /* the first A is forgotten */

@@ -7,7 +7,7 @@
 static const struct store_case *const suites[] = {
     store_cases_write, store_cases_name, store_cases_key, store_cases_time,
     store_cases_nodes, store_cases_read, store_cases_batch, store_cases_redrive, store_cases_erase,
-    store_cases_random,
+    store_cases_export, store_cases_random,
 };
 
 enum { SUITES = sizeof suites / sizeof *suites, NAME_BYTES = 96 };

@@ -215,8 +215,18 @@ static enum status chain_follow(struct memory_store *store, instant now, struct 
     return memory_job_become(store, next, &after);
 }
 
+/* What a dead letter becomes is there first. */
+static enum status apply_export(struct memory_store *store, instant now, struct op_insert *export, struct arena *memory)
+{
+    struct store_op insert = { .kind = OP_INSERT, .insert = *export };
+    enum status status = apply_insert(store, now, &insert, memory);
+    *export = insert.insert;
+    return status;
+}
+
 /* OP_SETTLE, OP_EXTEND and what is done by name. `job` NULL: there is none. */
-static enum status apply_to(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job)
+static enum status apply_to(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job,
+                            struct arena *memory)
 {
     assert(!job || job->lane->id == job->job.lane);
     struct job after;
@@ -227,6 +237,8 @@ static enum status apply_to(struct memory_store *store, instant now, struct stor
         op->job.ret_behind = job && job->job.chain != 0 && !job_is_chained(&job->job) &&
                              memory_chain_next(job->lane, job->job.chain, 0);
     enum status status = change_apply(op, now, job ? &after : NULL, &change);
+    if (status == STATUS_OK && op->kind == OP_PURGE && op->job.export)
+        status = apply_export(store, now, op->job.export, memory);
     if (status != STATUS_OK)
         return status;
     enum chain_news news = change_chain(&job->job, &after);
@@ -241,12 +253,12 @@ static enum status apply_to(struct memory_store *store, instant now, struct stor
     return status == STATUS_OK ? chain_follow(store, now, job, news, &op->ret_released) : status;
 }
 
-static enum status apply_named(struct memory_store *store, instant now, struct store_op *op)
+static enum status apply_named(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
     if (op->job.seq != 0)
-        return apply_to(store, now, op, memory_job_find(store, op->job.seq));
+        return apply_to(store, now, op, memory_job_find(store, op->job.seq), memory);
     struct memory_name *name = memory_name_find(store, op->job.tenant, op->job.id);
-    return apply_to(store, now, op, name ? name->job : NULL);
+    return apply_to(store, now, op, name ? name->job : NULL, memory);
 }
 
 /* Where the lanes that get something ready are counted; grows in the caller's memory. */
@@ -330,8 +342,7 @@ static enum status apply_promote(struct memory_store *store, instant now, struct
 {
     struct op_promote *promote = &op->promote;
     struct ready_list list = { .mark = ++store->mark, .memory = memory };
-    promote->ret_promoted = promote->ret_expired = promote->ret_dead_deleted = promote->ret_forgotten = 0;
-    promote->ret_expired_jobs = NULL;
+    change_due_begin(promote);
     struct tree_node *first = timer_owned(store, tree_first(&store->timers));
     for (size_t i = 0; i < promote->max && first && first->key <= now; i++) {
         struct memory_job *job = CONTAINER_OF(first, struct memory_job, by_time);
@@ -459,16 +470,16 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
     case OP_CLAIM:
         return apply_claim(store, now, op, memory);
     case OP_SETTLE:
-        return apply_to(store, now, op, memory_job_find(store, op->settle.seq));
+        return apply_to(store, now, op, memory_job_find(store, op->settle.seq), memory);
     case OP_EXTEND:
-        return apply_to(store, now, op, memory_job_find(store, op->extend.seq));
+        return apply_to(store, now, op, memory_job_find(store, op->extend.seq), memory);
     case OP_CANCEL:
     case OP_PRIORITIZE:
     case OP_REDRIVE:
     case OP_UNDO:
     case OP_PURGE:
     case OP_ERASE:
-        return apply_named(store, now, op);
+        return apply_named(store, now, op, memory);
     case OP_PROMOTE:
         return apply_promote(store, now, op, memory);
     case OP_ORPHANS:

@@ -61,8 +61,8 @@ static void join(struct postgres_store *store, struct plan *plan, const struct s
     plan->moved = plan->moved || is_by_name(op->kind) || op->kind == OP_PROMOTE;
     if (op->kind == OP_CLAIM)
         lane = lane_table_by_id(&store->lanes, op->claim.lane);
-    else if (op->kind == OP_INSERT)
-        lane = lane_table_find(&store->lanes, op->insert.destination, op->insert.tenant);
+    else if (op_insertion(op))
+        lane = lane_table_find(&store->lanes, op_insertion(op)->destination, op_insertion(op)->tenant);
     else if (op->kind == OP_SETTLE && store->has_chains && op->settle.event != EVENT_RETRY &&
              op->settle.event != EVENT_RELEASE)
         plan->moved = true; /* another of its key may take its place */
@@ -207,16 +207,20 @@ static void ask_orphans(struct asks *asks, const struct op_orphans *orphans)
     params_int(params, 5, orphans->max < INT32_MAX ? (int64_t)orphans->max : INT32_MAX);
 }
 
+static void ask_insert(struct asks *asks, const struct op_insert *insert)
+{
+    ask_lane(asks, insert);
+    ask_chain(asks, insert);
+    if (insert->id.len > 0)
+        ask_name(asks, insert->tenant, insert->id);
+}
+
 static void ask_op(struct asks *asks, const struct store_op *op, size_t place)
 {
     struct postgres_params *params;
+    if (op_insertion(op))
+        ask_insert(asks, op_insertion(op));
     switch (op->kind) {
-    case OP_INSERT:
-        ask_lane(asks, &op->insert);
-        ask_chain(asks, &op->insert);
-        if (op->insert.id.len > 0)
-            ask_name(asks, op->insert.tenant, op->insert.id);
-        break;
     case OP_CLAIM:
         ask_claim(asks, &op->claim, place);
         break;
@@ -538,7 +542,7 @@ enum status round_ask(struct postgres_batch *batch, const struct store_op *ops)
     }
     for (size_t i = 0; i < count; i++) {
         ask_op(&asks, &ops[round->begin + i], i);
-        inserts += ops[round->begin + i].kind == OP_INSERT;
+        inserts += op_insertion(&ops[round->begin + i]) != NULL;
     }
     enum status status = STATUS_OK;
     bool any = false;

@@ -237,6 +237,16 @@ static void payload_replace(struct postgres_entry *entry, struct job *after, str
     job_check_make(after, entry->digest + JOB_DIGEST_BYTES);
 }
 
+/* What a dead letter becomes is there first; what refuses that is the operation's own status. */
+static enum status export_apply(struct postgres_batch *batch, struct store_op *op)
+{
+    struct store_op insert = { .kind = OP_INSERT, .insert = *op->job.export };
+    enum status status = insert_apply(batch, &insert, 0);
+    *op->job.export = insert.insert;
+    op->status = insert.status;
+    return status;
+}
+
 /* Texts that change.c put into the job may be the operation's, which lives as long as the batch, or the change's. */
 static enum status one_apply(struct postgres_batch *batch, struct store_op *op, struct postgres_entry *entry)
 {
@@ -252,8 +262,10 @@ static enum status one_apply(struct postgres_batch *batch, struct store_op *op, 
     if (status != STATUS_OK)
         return status;
     op->status = change_apply(op, batch->now, entry ? &after : NULL, &change);
-    if (op->status != STATUS_OK)
-        return STATUS_OK;
+    if (op->status == STATUS_OK && op->kind == OP_PURGE && op->job.export)
+        status = export_apply(batch, op);
+    if (op->status != STATUS_OK || status != STATUS_OK)
+        return status;
     if (op->kind == OP_REDRIVE || op->kind == OP_UNDO) {
         after.redrive = arena_copy(&batch->round.memory, after.redrive); /* these may be the change's own */
         after.dead_code = arena_copy(&batch->round.memory, after.dead_code);
@@ -348,12 +360,8 @@ static enum status promote_apply(struct postgres_batch *batch, struct store_op *
     struct op_promote *promote = &op->promote;
     const struct postgres_round *round = &batch->round;
     size_t count = round->due_count < promote->max ? round->due_count : promote->max;
-    *promote = (struct op_promote){ .max = promote->max,
-                                    .dead_ttl_ms = promote->dead_ttl_ms,
-                                    .dead_ttls = promote->dead_ttls,
-                                    .dead_ttl_count = promote->dead_ttl_count,
-                                    .name_expired = promote->name_expired,
-                                    .ret_next_at = round->next_at };
+    change_due_begin(promote);
+    promote->ret_next_at = round->next_at;
     if (count < round->due_count)
         promote->ret_next_at = job_due(&round->due[count]->job);
     enum status status = STATUS_OK;

@@ -309,6 +309,16 @@ static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row
     return status == STATUS_OK ? sqlite_digest_correct(batch, row) : status;
 }
 
+/* What a dead letter becomes is there first; what refuses that is the operation's own status. */
+static enum status export_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct store_op insert = { .kind = OP_INSERT, .insert = *op->job.export };
+    enum status status = insert_apply(batch, &insert);
+    *op->job.export = insert.insert;
+    op->status = insert.status;
+    return status;
+}
+
 /* Of one job that is there; `before` NULL: it is not. */
 static enum status one_apply(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *before)
 {
@@ -325,8 +335,10 @@ static enum status one_apply(struct sqlite_batch *batch, struct store_op *op, co
     if (status != STATUS_OK)
         return status;
     op->status = change_apply(op, batch->now, before ? &after.job : NULL, &change);
-    if (op->status != STATUS_OK)
-        return STATUS_OK;
+    if (op->status == STATUS_OK && op->kind == OP_PURGE && op->job.export)
+        status = export_apply(batch, op);
+    if (op->status != STATUS_OK || status != STATUS_OK)
+        return status;
     if (op->job.payload_given && (op->kind == OP_REDRIVE || op->kind == OP_UNDO))
         status = payload_replace(batch, &after, op->job.payload);
     if (status == STATUS_OK)
@@ -488,9 +500,7 @@ static enum status next_read(struct sqlite_batch *batch, instant *ret_at)
 static enum status promote_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     struct op_promote *promote = &op->promote;
-    *promote = (struct op_promote){ .max = promote->max, .dead_ttl_ms = promote->dead_ttl_ms,
-                                    .dead_ttls = promote->dead_ttls, .dead_ttl_count = promote->dead_ttl_count,
-                                    .name_expired = promote->name_expired, .ret_next_at = INSTANT_NONE };
+    change_due_begin(promote);
     enum status status = STATUS_OK;
     size_t left = promote->max, count = 1;
     while (status == STATUS_OK && left > 0 && count > 0) {
