@@ -1,5 +1,8 @@
 #include "store/change.h"
 
+#include "base/hash.h"
+#include "store/digest.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +44,42 @@ void change_insert(const struct op_insert *insert, instant now, struct job *ret_
         .lease_owner = SLICE(""),
         .redrive = SLICE(""),
     };
+}
+
+enum status change_insert_again(struct op_insert *insert, const struct job *job, const unsigned char *digest,
+                                struct arena *memory)
+{
+    assert(job->seq > 0 && job->lane > 0);
+    unsigned char again[JOB_DIGEST_BYTES];
+    job_digest(insert, again);
+    if (memcmp(again, digest, sizeof again) != 0)
+        return STATUS_CONFLICT;
+    insert->ret_id = arena_copy(memory, job->id);
+    insert->ret_seq = job->seq;
+    insert->ret_lane = job->lane;
+    insert->ret_existed = true;
+    insert->ret_behind = false;
+    return insert->ret_id.data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+enum { MADE_ID_SECRET_BITS = 24 };
+
+enum status change_id_make(uint64_t seed, instant now, int64_t seq, struct arena *memory, struct slice *ret_id)
+{
+    assert(seq > 0);
+    uint64_t secret = hash_slice(seed, (uint64_t)seq, SLICE("id")) & ((1u << MADE_ID_SECRET_BITS) - 1);
+    char *text = arena_alloc(memory, JOB_ID_MADE_BYTES + 1);
+    if (!text)
+        return STATUS_NO_MEMORY;
+    job_id_make(now, (uint64_t)seq << MADE_ID_SECRET_BITS | secret, text);
+    *ret_id = (struct slice){ text, JOB_ID_MADE_BYTES };
+    return STATUS_OK;
+}
+
+int64_t change_id_seq(struct slice id)
+{
+    uint64_t number;
+    return job_id_number(id, &number) ? (int64_t)(number >> MADE_ID_SECRET_BITS) : 0;
 }
 
 /* ---- OP_CLAIM ---- */

@@ -26,6 +26,16 @@ struct change {
 enum status change_insert_check(const struct op_insert *insert) MUST_CHECK;
 /* A new job, but for its number, lane and names. */
 void change_insert(const struct op_insert *insert, instant now, struct job *ret_job);
+/* The same id once more, `digest` as it was when that came first. STATUS_CONFLICT: it is another job. STATUS_NO_MEMORY. */
+enum status change_insert_again(struct op_insert *insert, const struct job *job, const unsigned char *digest,
+                                struct arena *memory) MUST_CHECK;
+/*
+ * An id for the job of that number. Nobody else has it and nobody need look: it holds the time, the number, and bits that
+ * only this installation's seed gives, so a caller cannot have chosen it before. STATUS_NO_MEMORY.
+ */
+enum status change_id_make(uint64_t seed, instant now, int64_t seq, struct arena *memory, struct slice *ret_id) MUST_CHECK;
+/* The number that an id would hold if it was made so; 0: it was not. */
+int64_t change_id_seq(struct slice id);
 /*
  * Of OP_SETTLE and OP_EXTEND to the job of that seq; of the operations with an op_job to that of that name or seq.
  * `job` NULL: there is none. Anything but STATUS_OK is the operation's result, and the job is as it was.

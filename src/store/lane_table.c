@@ -4,29 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CAPACITY_FIRST = 64 };
+enum { CAPACITY_FIRST = 64, LANES_A_PAGE = 512 };
+
+/* Numbers are never used again, so lanes that stay lie further and further apart: a page is there while it has one. */
+struct lane_page {
+    size_t count;
+    struct store_lane *lanes[LANES_A_PAGE];
+};
 
 enum status lane_table_init(struct lane_table *lanes, uint64_t seed, struct slice own_tenant)
 {
     *lanes = (struct lane_table){ .own_tenant = own_tenant };
     map_init(&lanes->by_name, seed);
-    map_init(&lanes->by_id, seed);
     map_init(&lanes->by_tenant, seed);
     buffer_init(&lanes->key, SIZE_MAX / 4);
     return totals_init(&lanes->totals);
 }
 
-void lane_table_release(struct lane_table *lanes)
+static void forget_all(struct lane_table *lanes)
 {
     size_t cursor = 0;
-    for (struct map_entry *entry; (entry = map_next(&lanes->by_id, &cursor));)
+    for (struct map_entry *entry; (entry = map_next(&lanes->by_name, &cursor));)
         free(entry->value);
+    for (size_t i = 0; i < lanes->page_capacity; i++)
+        free(lanes->pages[i]);
+    free(lanes->pages);
+    lanes->pages = NULL;
+    lanes->page_capacity = 0;
+    map_release(&lanes->by_name);
+    map_release(&lanes->by_tenant);
+    lanes->tenant_count = 0;
+}
+
+void lane_table_release(struct lane_table *lanes)
+{
+    forget_all(lanes);
     free(lanes->touched);
     free(lanes->added);
     totals_release(&lanes->totals);
-    map_release(&lanes->by_name);
-    map_release(&lanes->by_id);
-    map_release(&lanes->by_tenant);
     buffer_release(&lanes->key);
 }
 
@@ -41,20 +56,50 @@ static struct slice lane_key(struct lane_table *lanes, struct slice destination,
     return buffer_slice(&lanes->key);
 }
 
-static struct slice id_key(const int64_t *id)
-{
-    return (struct slice){ (const char *)id, sizeof *id };
-}
-
 struct store_lane *lane_table_find(struct lane_table *lanes, struct slice destination, struct slice tenant)
 {
     struct slice key = lane_key(lanes, destination, tenant);
     return buffer_status(&lanes->key) == STATUS_OK ? map_get(&lanes->by_name, key) : NULL;
 }
 
+/* ---- by number ---- */
+
 struct store_lane *lane_table_by_id(const struct lane_table *lanes, int64_t id)
 {
-    return map_get(&lanes->by_id, id_key(&id));
+    size_t place = (size_t)id / LANES_A_PAGE;
+    if (id < 1 || place >= lanes->page_capacity || !lanes->pages[place])
+        return NULL;
+    return lanes->pages[place]->lanes[id % LANES_A_PAGE];
+}
+
+/* The page of a number, made if need be; NULL: no memory. An empty one is taken by the next. */
+static struct lane_page *page_get(struct lane_table *lanes, int64_t id)
+{
+    assert(id > 0);
+    size_t place = (size_t)id / LANES_A_PAGE;
+    if (place >= lanes->page_capacity) {
+        size_t capacity = place + place / 2 + CAPACITY_FIRST;
+        struct lane_page **grown = realloc(lanes->pages, capacity * sizeof *grown);
+        if (!grown)
+            return NULL;
+        memset(grown + lanes->page_capacity, 0, (capacity - lanes->page_capacity) * sizeof *grown);
+        lanes->pages = grown;
+        lanes->page_capacity = capacity;
+    }
+    if (!lanes->pages[place])
+        lanes->pages[place] = calloc(1, sizeof *lanes->pages[place]);
+    return lanes->pages[place];
+}
+
+static void page_leave(struct lane_table *lanes, const struct store_lane *lane)
+{
+    struct lane_page **page = &lanes->pages[(size_t)lane->lane.id / LANES_A_PAGE];
+    assert(*page && (*page)->count > 0 && (*page)->lanes[lane->lane.id % LANES_A_PAGE] == lane);
+    (*page)->lanes[lane->lane.id % LANES_A_PAGE] = NULL;
+    if (--(*page)->count > 0)
+        return;
+    free(*page);
+    *page = NULL;
 }
 
 static struct store_lane *lane_new(int64_t id, struct slice key, size_t destination_len)
@@ -105,34 +150,57 @@ static enum status tenant_link(struct lane_table *lanes, struct store_lane *lane
     return STATUS_OK;
 }
 
+/* The tenant's entry is under the first one's name: another that becomes the first takes its place. */
 static void tenant_unlink(struct lane_table *lanes, const struct store_lane *lane)
 {
-    struct store_lane *first = map_get(&lanes->by_tenant, lane->lane.tenant), *next = lane->next_of_tenant;
-    if (first != lane) {
-        while (first && first->next_of_tenant != lane)
+    struct slice tenant = lane->lane.tenant;
+    struct store_lane *first = map_get(&lanes->by_tenant, tenant), *next = lane->next_of_tenant;
+    assert(first);
+    if (first == lane && next) {
+        enum status status = map_put(&lanes->by_tenant, next->lane.tenant, next);
+        assert(status == STATUS_OK); /* it replaces the other */
+        (void)status;
+    } else if (first == lane) {
+        map_remove(&lanes->by_tenant, tenant);
+        lanes->tenant_count -= !slice_equal(tenant, lanes->own_tenant);
+    } else {
+        while (first->next_of_tenant != lane)
             first = first->next_of_tenant;
-        if (first)
-            first->next_of_tenant = next;
-        return;
+        first->next_of_tenant = next;
     }
-    map_remove(&lanes->by_tenant, lane->lane.tenant);
-    if (!next) {
-        lanes->tenant_count -= !slice_equal(lane->lane.tenant, lanes->own_tenant);
-        return;
-    }
-    enum status status = map_put(&lanes->by_tenant, next->lane.tenant, next); /* in the room that was just made */
-    assert(status == STATUS_OK);
-    (void)status;
 }
 
 static void lane_drop(struct lane_table *lanes, struct store_lane *lane)
 {
+    assert(lane->stored == 0 || lanes->shared);
     tenant_unlink(lanes, lane);
     if (!lanes->shared)
         totals_leave(&lanes->totals, &lane->shown);
+    page_leave(lanes, lane);
     map_remove(&lanes->by_name, (struct slice){ lane->key, lane->key_len });
-    map_remove(&lanes->by_id, id_key(&lane->lane.id));
     free(lane);
+}
+
+/* Into all indexes, or into none. */
+static enum status lane_join(struct lane_table *lanes, struct store_lane *lane)
+{
+    struct slice key = { lane->key, lane->key_len };
+    struct lane_page *page = page_get(lanes, lane->lane.id);
+    if (!page || map_put(&lanes->by_name, key, lane) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    enum status status =
+        lanes->shared ? STATUS_OK : totals_join(&lanes->totals, lane->lane.destination, &lane->shown);
+    if (status == STATUS_OK)
+        status = tenant_link(lanes, lane);
+    if (status != STATUS_OK) {
+        if (!lanes->shared)
+            totals_leave(&lanes->totals, &lane->shown);
+        map_remove(&lanes->by_name, key);
+        return status;
+    }
+    page->lanes[lane->lane.id % LANES_A_PAGE] = lane;
+    page->count++;
+    return STATUS_OK;
 }
 
 enum status lane_table_add(struct lane_table *lanes, const struct lane *from, struct store_lane **ret_lane)
@@ -146,16 +214,9 @@ enum status lane_table_add(struct lane_table *lanes, const struct lane *from, st
     if (!lane)
         return STATUS_NO_MEMORY;
     lane->lane.counts = lane->shown.committed = from->counts;
-    enum status status =
-        lanes->shared ? STATUS_OK : totals_join(&lanes->totals, lane->lane.destination, &lane->shown);
-    if (status == STATUS_OK)
-        status = map_put(&lanes->by_name, (struct slice){ lane->key, lane->key_len }, lane);
-    if (status == STATUS_OK)
-        status = map_put(&lanes->by_id, id_key(&lane->lane.id), lane);
-    if (status == STATUS_OK)
-        status = tenant_link(lanes, lane);
+    enum status status = lane_join(lanes, lane);
     if (status != STATUS_OK) {
-        lane_drop(lanes, lane);
+        free(lane);
         return status;
     }
     lanes->added[lanes->added_count++] = lane;
@@ -167,7 +228,7 @@ enum status lane_table_load(struct lane_table *lanes, const struct lane *from, i
 {
     struct store_lane *lane;
     const struct lane empty = { .id = from->id, .destination = from->destination, .tenant = from->tenant };
-    if (!lane_counts_possible(&from->counts) || stored < 1)
+    if (!lane_counts_possible(&from->counts) || stored < 1 || from->destination.len == 0)
         return STATUS_CORRUPT;
     enum status status = lane_table_add(lanes, &empty, &lane);
     if (status != STATUS_OK)
@@ -182,20 +243,28 @@ enum status lane_table_load(struct lane_table *lanes, const struct lane *from, i
     return STATUS_OK;
 }
 
+enum status lane_table_touch(struct lane_table *lanes, struct store_lane *lane)
+{
+    if (lane->touched)
+        return STATUS_OK;
+    if (array_grow(&lanes->touched, lanes->touched_count, &lanes->touched_capacity) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    lanes->touched[lanes->touched_count++] = lane;
+    lane->touched = true;
+    return STATUS_OK;
+}
+
 enum status lane_table_count(struct lane_table *lanes, struct store_lane *lane, const struct job *before,
                              const struct job *after)
 {
     assert(before || after);
     if (before && after && before->state == after->state && before->ready == after->ready)
         return STATUS_OK;
-    if (!lane->touched) {
-        if (array_grow(&lanes->touched, lanes->touched_count, &lanes->touched_capacity) != STATUS_OK)
-            return STATUS_NO_MEMORY;
-        lanes->touched[lanes->touched_count++] = lane;
-        lane->touched = true;
-    }
+    if (lane_table_touch(lanes, lane) != STATUS_OK)
+        return STATUS_NO_MEMORY;
     struct lane_counts *counts = &lane->lane.counts;
     lane->stored += (before == NULL) - (after == NULL);
+    assert(lane->stored >= 0 || lanes->shared);
     lanes->waiting -= counts->pending + counts->waiting;
     lanes->running -= counts->running;
     if (lanes->shared)
@@ -252,17 +321,6 @@ enum status lane_table_promoted(struct lane_table *lanes, struct op_promote *pro
     return STATUS_OK;
 }
 
-static void forget_all(struct lane_table *lanes)
-{
-    size_t cursor = 0;
-    map_release(&lanes->by_name);
-    map_release(&lanes->by_tenant);
-    for (struct map_entry *entry; (entry = map_next(&lanes->by_id, &cursor));)
-        free(entry->value);
-    map_release(&lanes->by_id);
-    lanes->tenant_count = 0;
-}
-
 static void commit_shared(struct lane_table *lanes)
 {
     for (size_t i = 0; i < lanes->touched_count; i++) {
@@ -273,7 +331,7 @@ static void commit_shared(struct lane_table *lanes)
         lane->touched = false;
     }
     lanes->touched_count = lanes->added_count = 0;
-    if (lanes->by_id.count > LANES_KEPT_MAX)
+    if (lanes->by_name.count > LANES_KEPT_MAX)
         forget_all(lanes);
 }
 

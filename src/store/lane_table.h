@@ -12,6 +12,8 @@
 #include "store/change.h"
 #include "store/totals.h"
 
+struct lane_page;
+
 struct store_lane {
     struct totals_lane shown;
     struct lane lane;
@@ -30,7 +32,9 @@ struct store_lane {
 };
 
 struct lane_table {
-    struct map by_name, by_id, by_tenant; /* by_tenant: a tenant's first lane */
+    struct map by_name, by_tenant; /* by_tenant: a tenant's first lane */
+    struct lane_page **pages;      /* by number */
+    size_t page_capacity;
     struct store_lane **touched;
     size_t touched_count, touched_capacity;
     struct store_lane **added; /* since the last commit */
@@ -63,6 +67,8 @@ enum status lane_table_add(struct lane_table *lanes, const struct lane *lane, st
 /* Adds one that is there when the store is opened, with so many jobs. STATUS_CORRUPT: its counters cannot be. */
 enum status lane_table_load(struct lane_table *lanes, const struct lane *lane, int64_t stored) MUST_CHECK;
 
+/* It is written with the batch, whether or not something is counted. STATUS_NO_MEMORY. */
+enum status lane_table_touch(struct lane_table *lanes, struct store_lane *lane) MUST_CHECK;
 /* Counts a change: `before` NULL is a new job, `after` NULL a deleted one. STATUS_NO_MEMORY. */
 enum status lane_table_count(struct lane_table *lanes, struct store_lane *lane, const struct job *before,
                              const struct job *after) MUST_CHECK;

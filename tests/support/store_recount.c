@@ -120,7 +120,7 @@ static bool keys_hold(sqlite3 *db, char text[RECOUNT_TEXT_BYTES])
     bool good = result == SQLITE_OK;
     while (good && (result = sqlite3_step(statement)) == SQLITE_ROW)
         good = sqlite3_column_int64(statement, 0) == (int64_t)job_key(column(statement, 1), column(statement, 2)) ||
-               (sqlite3_column_int64(statement, 0) == 0 && sqlite_id_seq(column(statement, 2)) == sqlite3_column_int64(statement, 3));
+               (sqlite3_column_int64(statement, 0) == 0 && change_id_seq(column(statement, 2)) == sqlite3_column_int64(statement, 3));
     good = good && result == SQLITE_DONE;
     if (!good)
         snprintf(text, RECOUNT_TEXT_BYTES, "not so: keys are those of the names (%s)", sqlite3_errmsg(db));

@@ -33,21 +33,6 @@ static enum status id_made(struct memory_store *store, instant now, int64_t seq,
     return ret_id->data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum status insert_again(struct op_insert *insert, const struct memory_job *job, struct arena *memory)
-{
-    assert(job->name->job == job);
-    unsigned char digest[sizeof job->digest];
-    job_digest(insert, digest);
-    if (memcmp(digest, job->digest, sizeof digest) != 0)
-        return STATUS_CONFLICT;
-    insert->ret_id = arena_copy(memory, insert->id);
-    insert->ret_seq = job->job.seq;
-    insert->ret_lane = job->lane->id;
-    insert->ret_existed = true;
-    insert->ret_behind = false;
-    return insert->ret_id.data ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
 /* Whether the queue is, or its tenant's share of it. */
 static bool is_full(const struct memory_store *store, struct op_insert *insert)
 {
@@ -73,7 +58,7 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
         return STATUS_INVALID;
     struct memory_name *name = insert->id.len > 0 ? memory_name_find(store, insert->tenant, insert->id) : NULL;
     if (name && name->job)
-        return insert_again(insert, name->job, memory);
+        return change_insert_again(insert, &name->job->job, name->job->digest, memory);
     if (is_full(store, insert))
         return STATUS_FULL;
 

@@ -28,7 +28,8 @@ static enum status batch_commit(struct sqlite_batch *batch)
     int result = sqlite3_step(store->statements[STATEMENT_COMMIT]);
     sqlite3_reset(store->statements[STATEMENT_COMMIT]);
     if (result == SQLITE_DONE) {
-        sqlite_lanes_commit(store);
+        assert(store->progress.lane_last >= store->saved.lane_last);
+        lane_table_commit(&store->lanes);
         return STATUS_OK;
     }
     enum status status = sqlite_failure(store->db, result, "commit", batch->err);
@@ -51,7 +52,7 @@ static void batch_rollback(struct sqlite_batch *batch)
         sqlite3_step(store->statements[STATEMENT_ROLLBACK]);
         sqlite3_reset(store->statements[STATEMENT_ROLLBACK]);
     }
-    sqlite_lanes_rollback(store);
+    lane_table_rollback(&store->lanes);
     sqlite_held_clear(store);
     sqlite_rows_clear(store);
     store->progress = store->saved;

@@ -4,14 +4,11 @@
 #ifndef STORE_SQLITE_HANDLE_H
 #define STORE_SQLITE_HANDLE_H
 
-#include "base/buffer.h"
-#include "base/map.h"
-#include "store/change.h"
+#include "store/lane_table.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/rows.h"
 #include "store/sqlite/sqlite.h"
 #include "store/tally.h"
-#include "store/totals.h"
 #include "store/trail.h"
 
 #include <sys/types.h>
@@ -86,8 +83,6 @@ struct sqlite_progress {
     int64_t token_last;                         /* lease tokens only grow, over restarts too */
     int64_t token_limit;                        /* given in meta as used; beyond it the meta row moves first */
     int64_t lane_last; /* ever given */
-    int64_t waiting; /* pending and waiting jobs of all lanes */
-    int64_t running;
 };
 
 /* A file beside the database. */
@@ -105,20 +100,6 @@ struct sqlite_folder {
 };
 
 struct sqlite_held;
-struct sqlite_lane;
-struct sqlite_lane_page;
-
-/* Those that have jobs. */
-struct sqlite_lanes {
-    struct map by_name; /* both names -> struct sqlite_lane */
-    struct map tenants; /* tenant -> its first struct sqlite_lane */
-    int64_t tenant_count; /* but for the daemon's own */
-    struct sqlite_lane_page **pages; /* by number */
-    size_t page_capacity;
-    struct sqlite_lane **touched;
-    size_t touched_count, touched_capacity;
-    struct buffer key;
-};
 
 /* Rows of running jobs. */
 struct sqlite_helds {
@@ -161,8 +142,7 @@ struct sqlite_store {
     int lock_fd;
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
-    struct sqlite_lanes lanes;
-    struct totals totals;
+    struct lane_table lanes; /* those that have jobs */
     struct sqlite_rows rows[ROWS_COUNT];
     struct sqlite_gone gone;
     unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */

@@ -1,6 +1,5 @@
 #include "store/sqlite/apply.h"
 
-#include "base/hash.h"
 #include "store/sqlite/digest.h"
 #include "store/sqlite/erase.h"
 #include "store/sqlite/lane.h"
@@ -8,7 +7,6 @@
 #include "store/sqlite/statement.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum {
     PROMOTE_STEP = 256,          /* timers looked up at once */
@@ -33,38 +31,13 @@ static enum status refuse(struct store_op *op, enum status status)
 static enum status insert_existing(struct sqlite_batch *batch, struct store_op *op, struct sqlite_row *row)
 {
     assert(op->kind == OP_INSERT);
-    struct op_insert *insert = &op->insert;
-    unsigned char digest[JOB_DIGEST_BYTES];
     enum status status = sqlite_digest_complete(batch, row);
     if (status != STATUS_OK)
         return status;
-    job_digest(insert, digest);
-    if (memcmp(digest, row->digest, JOB_DIGEST_BYTES) != 0)
+    status = change_insert_again(&op->insert, &row->job, row->digest, batch->memory);
+    if (status == STATUS_CONFLICT)
         return refuse(op, STATUS_CONFLICT);
-    insert->ret_id = arena_copy(batch->memory, row->job.id);
-    if (!insert->ret_id.data)
-        return no_memory(batch);
-    insert->ret_seq = row->job.seq;
-    insert->ret_lane = row->job.lane;
-    insert->ret_existed = true;
-    insert->ret_behind = false;
-    return STATUS_OK;
-}
-
-/*
- * An id of our own. Nobody else has it and nobody need look: it holds the time, the job's number, and bits that only this
- * installation's seed gives, so a caller cannot have chosen it before.
- */
-static enum status id_make(struct sqlite_batch *batch, struct slice *ret_id)
-{
-    uint64_t seq = (uint64_t)batch->store->progress.seq_last + 1;
-    uint64_t secret = hash_slice(batch->store->base.seed, seq, SLICE("id")) & ((1u << MADE_ID_SECRET_BITS) - 1);
-    char *text = arena_alloc(batch->memory, JOB_ID_MADE_BYTES + 1);
-    if (!text)
-        return no_memory(batch);
-    job_id_make(batch->now, seq << MADE_ID_SECRET_BITS | secret, text);
-    *ret_id = (struct slice){ text, JOB_ID_MADE_BYTES };
-    return STATUS_OK;
+    return status == STATUS_OK ? STATUS_OK : no_memory(batch);
 }
 
 /* Its texts are the caller's. */
@@ -98,7 +71,7 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
 {
     assert(id.len > 0);
     struct op_insert *insert = &op->insert;
-    struct sqlite_lane *lane;
+    struct store_lane *lane;
     enum status status = sqlite_lane_get(batch, insert->destination, insert->tenant, &lane);
     if (status != STATUS_OK)
         return status;
@@ -125,26 +98,9 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
     return status;
 }
 
-/* Whether the queue is, or its tenant's share of it; only a queue that is as long as a share can hold a whole one. */
-static bool is_full(const struct sqlite_store *store, struct op_insert *insert)
-{
-    assert(store->progress.waiting >= 0);
-    const struct store_settings *settings = &store->settings;
-    insert->ret_tenant_full = false;
-    if (insert->beyond_limit)
-        return false;
-    if (settings->pending_max > 0 && store->progress.waiting >= settings->pending_max)
-        return true;
-    int64_t share = pending_share(settings, store->lanes.tenant_count);
-    insert->ret_tenant_full =
-        share > 0 && store->progress.waiting >= share && sqlite_tenant_waiting(store, insert->tenant) >= share;
-    return insert->ret_tenant_full;
-}
-
 static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     struct op_insert *insert = &op->insert;
-    const struct sqlite_store *store = batch->store;
     struct slice id = SLICE("");
     if (change_insert_check(insert) != STATUS_OK)
         return refuse(op, STATUS_INVALID);
@@ -159,16 +115,14 @@ static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
         if (found)
             return insert_existing(batch, op, &row);
     }
-    if (is_full(store, insert))
+    if (lane_table_full(&batch->store->lanes, &batch->store->settings, insert))
         return refuse(op, STATUS_FULL);
-    enum status status = STATUS_OK;
-    if (insert->id.len == 0)
-        status = id_make(batch, &id);
-    else
+    int64_t seq = batch->store->progress.seq_last + 1;
+    if (insert->id.len > 0)
         id = arena_copy(batch->memory, insert->id);
-    if (status != STATUS_OK || !id.data)
-        return status != STATUS_OK ? status : no_memory(batch);
-    return insert_new(batch, op, id);
+    else if (change_id_make(batch->store->base.seed, batch->now, seq, batch->memory, &id) != STATUS_OK)
+        return no_memory(batch);
+    return id.data ? insert_new(batch, op, id) : no_memory(batch);
 }
 
 /* ---- OP_CLAIM ---- */
@@ -208,7 +162,7 @@ static enum status claim_one(struct sqlite_batch *batch, const struct store_op *
  * All are read before the first is changed: a statement is not stepped over rows that move. Of `max` rows fewer come only
  * where bytes_max is reached, and *ret_more tells.
  */
-static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max,
+static enum status claim_read(struct sqlite_batch *batch, const struct store_lane *lane, size_t max,
                               const struct op_claim *claim, struct sqlite_row *rows, size_t *ret_count, bool *ret_more)
 {
     enum statement which = claim->failed_last != 0 ? STATEMENT_JOB_CLAIM_FAILED_LAST : STATEMENT_JOB_CLAIM;
@@ -260,7 +214,7 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     assert(!batch->ready_taken);
     struct op_claim *claim = &op->claim;
-    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, claim->lane);
+    const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, claim->lane);
     claim->ret_jobs = NULL;
     claim->ret_count = claim->ret_left = 0;
     if (!lane)
@@ -421,7 +375,7 @@ static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, 
         return error_set(batch->err, STATUS_CORRUPT, "a timer points to job %lld, which is not there to be timed",
                          (long long)seq);
     struct sqlite_row after = before;
-    struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, before.job.lane);
+    struct store_lane *lane = lane_table_by_id(&batch->store->lanes, before.job.lane);
     change_due(&op->promote, batch->now, &after.job, &change);
     lane->promoted += change.ready;
     lane->died += change.dead;
@@ -455,35 +409,6 @@ static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret
     return status;
 }
 
-static enum status lane_changed(struct sqlite_batch *batch, const struct sqlite_lane *lane, struct lane_ready *ret_reported)
-{
-    assert(lane->promoted > 0 || lane->died != 0);
-    *ret_reported = (struct lane_ready){ .lane = lane->lane.id, .count = lane->promoted, .dead = lane->died,
-                                     .destination = arena_copy(batch->memory, lane->lane.destination),
-                                     .tenant = arena_copy(batch->memory, lane->lane.tenant) };
-    return ret_reported->destination.data && ret_reported->tenant.data ? STATUS_OK : no_memory(batch);
-}
-
-/* Lanes in which something changed have been touched: those are looked through. */
-static enum status promoted_lanes(struct sqlite_batch *batch, struct op_promote *promote)
-{
-    const struct sqlite_store *store = batch->store;
-    size_t count = 0;
-    for (size_t i = 0; i < store->lanes.touched_count; i++)
-        count += store->lanes.touched[i]->promoted > 0 || store->lanes.touched[i]->died != 0;
-    promote->ret_ready = arena_alloc_array(batch->memory, count, sizeof *promote->ret_ready);
-    if (!promote->ret_ready)
-        return no_memory(batch);
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < store->lanes.touched_count && status == STATUS_OK; i++) {
-        struct sqlite_lane *lane = store->lanes.touched[i];
-        if (lane->promoted > 0 || lane->died != 0)
-            status = lane_changed(batch, lane, &promote->ret_ready[promote->ret_ready_count++]);
-        lane->promoted = lane->died = 0;
-    }
-    return status;
-}
-
 static enum status next_read(struct sqlite_batch *batch, instant *ret_at)
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_NEXT];
@@ -511,7 +436,9 @@ static enum status promote_apply(struct sqlite_batch *batch, struct store_op *op
         left -= count;
     }
     if (status == STATUS_OK)
-        status = promoted_lanes(batch, promote);
+        status = lane_table_promoted(&batch->store->lanes, promote, batch->memory);
+    if (status == STATUS_NO_MEMORY)
+        return no_memory(batch);
     return status == STATUS_OK ? next_read(batch, &promote->ret_next_at) : status;
 }
 
@@ -523,7 +450,7 @@ static enum status orphan_read(struct sqlite_batch *batch, sqlite3_stmt *stateme
     enum status status = sqlite_row_read(statement, batch->memory, &row, batch->err);
     if (status != STATUS_OK)
         return status;
-    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, row.job.lane);
+    const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, row.job.lane);
     if (!lane)
         return error_set(batch->err, STATUS_CORRUPT, "job %lld has no lane", (long long)row.job.seq);
     row.job.destination = lane->lane.destination;
@@ -534,10 +461,10 @@ static enum status orphan_read(struct sqlite_batch *batch, sqlite3_stmt *stateme
 
 static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op)
 {
-    assert(batch->store->progress.running >= 0);
+    assert(batch->store->lanes.running >= 0);
     struct op_orphans *orphans = &op->orphans;
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_ORPHANS];
-    uint64_t running = (uint64_t)batch->store->progress.running;
+    uint64_t running = (uint64_t)batch->store->lanes.running;
     size_t max = running < orphans->max ? (size_t)running : orphans->max;
     bool more = false;
     orphans->ret_count = 0;

@@ -117,7 +117,7 @@ static enum status reader_open(struct store *store, enum query first, enum query
     if (!reader)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
     reader->base.ops = store->ops;
-    reader->totals = ((struct sqlite_store *)store)->db ? &((struct sqlite_store *)store)->totals : NULL;
+    reader->totals = ((struct sqlite_store *)store)->db ? &((struct sqlite_store *)store)->lanes.totals : NULL;
     enum status status = sqlite_connect_reader((struct sqlite_store *)store, &reader->db, err);
     for (enum query i = first; i <= last && status == STATUS_OK; i++) {
         assert(query_texts[i]);
@@ -227,7 +227,7 @@ static enum status job_find(const struct reading *reading, struct slice tenant, 
     *ret_seq = 0;
     *ret_last_event = 0;
     sqlite3_bind_int64(query, 1, (int64_t)job_key(tenant, id));
-    sqlite3_bind_int64(query, 2, sqlite_id_seq(id));
+    sqlite3_bind_int64(query, 2, change_id_seq(id));
     enum status status = query_next(reading, QUERY_JOB_FIND, &more);
     while (status == STATUS_OK && more && *ret_seq == 0) {
         if (slice_equal(sqlite_column_slice(query, 1), id) && slice_equal(sqlite_column_slice(query, 2), tenant)) {
@@ -441,7 +441,7 @@ static void bind_id(sqlite3_stmt *query, const struct job_filter *filter)
     sqlite3_bind_int64(query, 1, from);
     sqlite3_bind_int64(query, 3, (int64_t)(one ? key : key | tenants));
     sqlite3_bind_int64(query, 4, place & ((INT64_C(1) << ID_SEQ_BITS) - 1));
-    sqlite3_bind_int64(query, 5, place == 0 ? sqlite_id_seq(filter->id) : 0);
+    sqlite3_bind_int64(query, 5, place == 0 ? change_id_seq(filter->id) : 0);
 }
 
 static enum status scan_id(const struct reading *reading, const struct job_filter *filter, size_t max, struct found *found,

@@ -163,7 +163,7 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
     sqlite3_reset(statement);
     if (status != STATUS_OK)
         return status;
-    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, ret_row->job.lane);
+    const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, ret_row->job.lane);
     if (!lane)
         return error_set(batch->err, STATUS_CORRUPT, "job %lld has no lane", (long long)seq);
     ret_row->job.destination = lane->lane.destination;
@@ -171,16 +171,10 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
     return STATUS_OK;
 }
 
-int64_t sqlite_id_seq(struct slice id)
-{
-    uint64_t number;
-    return job_id_number(id, &number) ? (int64_t)(number >> MADE_ID_SECRET_BITS) : 0;
-}
-
 enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, struct slice id, struct sqlite_row *ret_row,
                                bool *ret_found)
 {
-    int64_t made_seq = sqlite_id_seq(id);
+    int64_t made_seq = change_id_seq(id);
     enum statement which = made_seq > 0 ? STATEMENT_JOB_BY_MADE_ID : STATEMENT_JOB_BY_KEY;
     sqlite3_stmt *statement = batch->store->statements[which];
     int64_t seq = 0, key = (int64_t)job_key(tenant, id);
@@ -194,7 +188,7 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
         sqlite3_bind_int64(statement, 2, made_seq);
     status = sqlite_next(batch, which, &more);
     while (status == STATUS_OK && more && seq == 0) {
-        const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, sqlite3_column_int64(statement, 1));
+        const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, sqlite3_column_int64(statement, 1));
         if (lane && slice_equal(lane->lane.tenant, tenant) && slice_equal(sqlite_column_slice(statement, 2), id))
             seq = sqlite3_column_int64(statement, 0);
         else
@@ -327,22 +321,11 @@ static enum status lease_move(struct sqlite_batch *batch, const struct sqlite_ro
 
 static enum status row_count(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
-    struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, before ? before->job.lane : after->job.lane);
+    struct lane_table *lanes = &batch->store->lanes;
+    struct store_lane *lane = lane_table_by_id(lanes, before ? before->job.lane : after->job.lane);
     assert(lane);
-    if (before && after && before->job.state == after->job.state && before->job.ready == after->job.ready)
-        return STATUS_OK;
-    enum status status = sqlite_lane_touch(batch, lane);
-    if (status != STATUS_OK)
-        return status;
-    struct lane_counts *counts = &lane->lane.counts;
-    struct sqlite_progress *progress = &batch->store->progress;
-    progress->waiting -= counts->pending + counts->waiting;
-    progress->running -= counts->running;
-    lane_counts_change(counts, before ? &before->job : NULL, after ? &after->job : NULL);
-    lane->stored += !before - !after;
-    assert(lane->stored >= 0);
-    progress->waiting += counts->pending + counts->waiting;
-    progress->running += counts->running;
+    if (lane_table_count(lanes, lane, before ? &before->job : NULL, after ? &after->job : NULL) != STATUS_OK)
+        return error_set(batch->err, STATUS_NO_MEMORY, "no memory for another lane");
     return STATUS_OK;
 }
 

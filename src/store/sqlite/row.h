@@ -91,10 +91,6 @@ enum row_column {
 /* Reads the row a statement stands on; texts are copied into `memory`. */
 enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *ret_row,
                             struct error *err) MUST_CHECK;
-/* An id made by the store holds the job's number, and below that bits that a caller cannot know. */
-enum { MADE_ID_SECRET_BITS = 24 };
-/* The number that an id would hold if it was made here; 0: it was not. */
-int64_t sqlite_id_seq(struct slice id);
 /* Texts live in the batch's scratch. *ret_found tells whether it is there. */
 enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row,
                               bool *ret_found) MUST_CHECK;

@@ -57,7 +57,7 @@ static const char shift_sql[] =
 
 enum status sqlite_shift(struct sqlite_store *store, struct error *err)
 {
-    assert(store->progress.waiting >= 0);
+    assert(store->lanes.waiting >= 0);
     char sql[sizeof shift_sql + 20 * 24], note[96];
     const char *const notes[] = { note, NULL };
     instant now = store->settings.now;

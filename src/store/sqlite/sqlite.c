@@ -296,7 +296,7 @@ static void store_free(struct sqlite_store *store)
     for (int i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->statements[i]);
     sqlite3_close(store->db);
-    sqlite_lanes_release(store);
+    lane_table_release(&store->lanes);
     sqlite_held_release(store);
     sqlite_rows_release(store);
     if (store->log.index_fd >= 0)
@@ -321,14 +321,13 @@ static enum status handle_new(struct slice place, struct sqlite_store **ret_stor
     pthread_once(&once, sqlite_prepare);
     struct sqlite_store *store = calloc(1, sizeof *store);
     const char *folder = place.data[0] == '/' ? "" : "./";
-    if (!store || totals_init(&store->totals) != STATUS_OK) {
+    if (!store || lane_table_init(&store->lanes, 0, SLICE("")) != STATUS_OK) {
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
     }
     store->lock_fd = store->log.index_fd = store->folder.fd = -1;
     store->spare_at = INSTANT_NONE;
     store->newest_at = store->seals.head_at = INSTANT_NONE;
-    sqlite_lanes_init(store);
     if (asprintf(&store->path, "%s%.*s", folder, SLICE_ARG(place)) < 0) {
         store->path = NULL;
         store_free(store);
@@ -358,6 +357,7 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     if (status != STATUS_OK)
         return status;
     store->settings = *settings;
+    store->lanes.own_tenant = settings->own_tenant;
     store->seals.key_set = settings->audit_key.len > 0;
     if (store->seals.key_set)
         trail_key_init(&store->seals.key, settings->audit_key);
