@@ -56,6 +56,7 @@ void job_digest_complete(const struct op_insert *stored, const unsigned char alo
 
 bool job_check_differs(const struct job *job, const unsigned char check[JOB_CHECK_BYTES])
 {
+    assert(job->payload.len == 0 || job->payload.data);
     unsigned char now[JOB_CHECK_BYTES];
     job_check_make(job, now);
     return memcmp(now, check, sizeof now) != 0;

@@ -14,6 +14,7 @@ static bool is_letter_equal(char a, char b)
 
 static bool is_part(struct slice part, struct slice text)
 {
+    assert(part.len > 0); /* nothing is part of everything */
     for (size_t at = 0; at + part.len <= text.len; at++) {
         size_t i = 0;
         while (i < part.len && is_letter_equal(part.data[i], text.data[at + i]))
@@ -26,6 +27,7 @@ static bool is_part(struct slice part, struct slice text)
 
 static bool has_fingerprint(const struct job *job, struct slice wanted)
 {
+    assert(wanted.len > 0);
     struct fingerprint print;
     fingerprint_make(SLICE(""), job->last_code, job->last_error, &print);
     return slice_equal(slice_from(print.text), wanted);

@@ -184,6 +184,7 @@ static void lane_drop(struct lane_table *lanes, struct store_lane *lane)
 /* Into all indexes, or into none. */
 static enum status lane_join(struct lane_table *lanes, struct store_lane *lane)
 {
+    assert(!lane->touched && !lane->next_of_tenant);
     struct slice key = { lane->key, lane->key_len };
     struct lane_page *page = page_get(lanes, lane->lane.id);
     if (!page || map_put(&lanes->by_name, key, lane) != STATUS_OK)
@@ -226,6 +227,7 @@ enum status lane_table_add(struct lane_table *lanes, const struct lane *from, st
 
 enum status lane_table_load(struct lane_table *lanes, const struct lane *from, int64_t stored)
 {
+    assert(lanes->touched_count == 0);
     struct store_lane *lane;
     const struct lane empty = { .id = from->id, .destination = from->destination, .tenant = from->tenant };
     if (!lane_counts_possible(&from->counts) || stored < 1 || from->destination.len == 0)
@@ -300,6 +302,7 @@ bool lane_table_full(const struct lane_table *lanes, const struct store_settings
 
 enum status lane_table_promoted(struct lane_table *lanes, struct op_promote *promote, struct arena *memory)
 {
+    assert(lanes->touched_count <= lanes->touched_capacity);
     promote->ret_ready_count = 0;
     promote->ret_ready = arena_alloc_array(memory, lanes->touched_count, sizeof *promote->ret_ready);
     if (!promote->ret_ready)
@@ -323,6 +326,7 @@ enum status lane_table_promoted(struct lane_table *lanes, struct op_promote *pro
 
 static void commit_shared(struct lane_table *lanes)
 {
+    assert(lanes->shared);
     for (size_t i = 0; i < lanes->touched_count; i++) {
         struct store_lane *lane = lanes->touched[i];
         lane->shown.committed = lane->lane.counts;

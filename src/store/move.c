@@ -47,6 +47,7 @@ struct note {
 static enum status note_format(const struct note *note, struct buffer *out)
 {
     const struct move_kind_facts *facts = move_kind_facts(note->kind);
+    assert(facts->keys <= KEYS_MAX);
     buffer_clear(out);
     buffer_printf(out, "%s %d", note->identity, (int)note->kind);
     for (int i = 0; note->begun && i < facts->keys; i++) {
@@ -146,6 +147,7 @@ static bool value_equal(const struct move_value *a, const struct move_value *b, 
 
 static void hash_page(SHA256_CTX *sha, const struct move_page *page, const char *types)
 {
+    assert(page->count == 0 || (size_t)page->columns == strlen(types));
     for (size_t i = 0; i < page->count * (size_t)page->columns; i++) {
         const struct move_value *value = &page->values[i];
         int64_t head[3] = { value->null, is_number(types[i % (size_t)page->columns]) ? value->number : 0,
@@ -158,6 +160,7 @@ static void hash_page(SHA256_CTX *sha, const struct move_page *page, const char 
 /* Of a store as it is now: its seed, and the ends of its chains, which move with whatever it does. */
 static enum status identify(struct store *store, char ret_identity[IDENTITY_BYTES], struct error *err)
 {
+    assert(store->ops->move);
     struct arena memory = { 0 };
     struct move_page chains, numbers;
     unsigned char hash[SHA256_DIGEST_LENGTH];
@@ -192,6 +195,7 @@ struct moving {
 
 static void tell(const struct moving *moving, bool compares, enum move_kind kind)
 {
+    assert(moving->done >= 0);
     const struct move *move = moving->move;
     if (move->progress)
         move->progress(move->context, compares, kind, moving->done, moving->counts[kind]);
@@ -207,6 +211,7 @@ static enum status note_advance(struct moving *moving, enum move_kind kind, cons
 {
     struct note *note = &moving->note;
     const struct move_kind_facts *facts = move_kind_facts(kind);
+    assert(page->count == 0 || page->columns >= facts->keys);
     struct arena memory = { 0 };
     note->kind = kind;
     note->begun = page->count > 0;
@@ -225,6 +230,7 @@ static enum status note_advance(struct moving *moving, enum move_kind kind, cons
 
 static enum status copy_kind(struct moving *moving, enum move_kind kind)
 {
+    assert(moving->note.kind <= kind); /* in their order, so that the note tells how far it is */
     struct store *from = moving->move->from, *to = moving->move->to;
     enum status status = STATUS_OK;
     size_t count = 1;
@@ -248,6 +254,7 @@ static enum status copy_kind(struct moving *moving, enum move_kind kind)
 /* A store that is opened may give numbers: since an earlier try the source's may be greater. */
 static enum status numbers_again(struct moving *moving)
 {
+    assert(moving->resumed);
     const struct move *move = moving->move;
     struct arena memory = { 0 };
     struct move_page page;
@@ -279,6 +286,7 @@ static enum status copy_all(struct moving *moving)
 /* What a store that was just made has anyway does not count. */
 static enum status empty_check(struct moving *moving)
 {
+    assert(!moving->resumed);
     static const enum move_kind kinds[] = { MOVE_JOB, MOVE_EVENT, MOVE_LANE, MOVE_SAVED, MOVE_GONE };
     struct store *to = moving->move->to;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -296,6 +304,7 @@ static enum status empty_check(struct moving *moving)
 /* From the first, or from where an earlier try has come to. */
 static enum status note_begin(struct moving *moving)
 {
+    assert(!moving->resumed && !moving->note.begun);
     const struct move *move = moving->move;
     char identity[IDENTITY_BYTES];
     struct slice text;
@@ -393,6 +402,7 @@ static enum status run(struct moving *moving, struct move_result *result)
     const struct move *move = moving->move;
     const struct trail_reading reading = { .key = move->key };
     struct store *from = move->from, *to = move->to;
+    assert(from->ops->move && to->ops->move);
     enum status status = store_verify(from, &reading, &result->check, &result->why);
     result->broken = status == STATUS_CORRUPT;
     if (status != STATUS_OK && !result->broken)

@@ -13,22 +13,15 @@ static uint32_t folded(uint32_t point)
     return (point >= 'A' && point <= 'Z') || latin ? point + 0x20 : point;
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* A number of `len` hexadecimal digits; -1: there is none. */
 static int32_t hex_at(struct slice text, size_t len)
 {
+    assert(len > 0 && len < 8); /* so that the number cannot overflow */
     int32_t number = 0;
     if (text.len < len)
         return -1;
     for (size_t i = 0; i < len; i++) {
-        int digit = digit_of(text.data[i]);
+        int digit = ascii_hex_value(text.data[i]);
         if (digit < 0)
             return -1;
         number = number * 16 + digit;
@@ -54,6 +47,7 @@ static size_t plain_read(struct slice text, uint32_t *ret_point)
 /* "\u00e9", or "\n"; 0: it is none. Halves of a pair are put together. */
 static size_t json_read(struct slice text, uint32_t *ret_point)
 {
+    assert(text.len > 0 && text.data[0] == '\\');
     static const char letters[] = "nrtbf\"\\/", meant[] = "\n\r\t\b\f\"\\/";
     if (text.len < 2)
         return 0;
@@ -77,6 +71,7 @@ static size_t json_read(struct slice text, uint32_t *ret_point)
 /* "%C3%A9"; 0: it is none. */
 static size_t form_read(struct slice text, uint32_t *ret_point)
 {
+    assert(text.len > 0 && text.data[0] == '%');
     char bytes[4];
     size_t count = 0;
     while (count < sizeof bytes && text.len >= 3 * count + 3 && text.data[3 * count] == '%') {
@@ -91,13 +86,14 @@ static size_t form_read(struct slice text, uint32_t *ret_point)
 /* "&#233;", "&#xE9;"; 0: it is none. */
 static size_t xml_read(struct slice text, uint32_t *ret_point)
 {
+    assert(text.len > 0 && text.data[0] == '&');
     uint32_t point = 0;
     size_t at = 2;
     if (text.len < 4 || text.data[1] != '#')
         return 0;
     bool hex = text.data[at] == 'x' || text.data[at] == 'X';
     for (at += hex; at < text.len && at < 10; at++) {
-        int digit = digit_of(text.data[at]);
+        int digit = ascii_hex_value(text.data[at]);
         if (digit < 0 || (!hex && digit > 9))
             break;
         point = point * (hex ? 16 : 10) + (uint32_t)digit;
@@ -109,6 +105,7 @@ static size_t xml_read(struct slice text, uint32_t *ret_point)
 /* The character at the start of the text, however it is written; returns how long it is there. */
 static size_t character_read(struct slice text, uint32_t *ret_point)
 {
+    assert(text.len > 0);
     size_t len = 0;
     uint32_t point;
     if (text.data[0] == '\\')
@@ -146,6 +143,7 @@ static bool goes_on(uint32_t next, uint32_t after)
 /* At the start of the text, up to a word's end. */
 static bool begins_with(const struct subject *subject, struct slice text)
 {
+    assert(subject->count > 0);
     uint32_t point, next = 0, after = 0;
     for (size_t i = 0; i < subject->count; i++) {
         if (text.len == 0)
@@ -183,6 +181,7 @@ enum status subject_init(struct subject *subject, struct slice text, struct erro
     if (text.len > SUBJECT_BYTES_MAX || !utf8_is_valid(text))
         return error_set(err, STATUS_INVALID, "a subject is UTF-8 text of at most %d bytes", SUBJECT_BYTES_MAX);
     while (text.len > 0) {
+        assert(subject->count < SUBJECT_BYTES_MAX);
         text = slice_from_offset(text, plain_read(text, &point));
         subject->points[subject->count++] = folded(point);
     }

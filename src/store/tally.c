@@ -41,7 +41,8 @@ void tally_note(struct redrive_tally *tally, const struct job *before, const str
     row->more++;
 }
 
-enum redrive_count tally_count_of(struct slice name, struct slice redrive)
+/* The count of which a note of SPACE_TALLY is one part, if it is the redrive's. */
+static enum redrive_count tally_count_of(struct slice name, struct slice redrive)
 {
     assert(redrive.len > 0);
     if (!slice_has_prefix(name, redrive) || name.len == redrive.len || name.data[redrive.len] != '.')

@@ -27,8 +27,6 @@ struct redrive_tally {
 bool tally_has_room(const struct redrive_tally *tally);
 /* Counts a change of a job; `before` or `after` may be NULL. */
 void tally_note(struct redrive_tally *tally, const struct job *before, const struct job *after);
-/* The count of which a note of SPACE_TALLY is one part, if it is the redrive's. */
-enum redrive_count tally_count_of(struct slice name, struct slice redrive);
 
 /* All counts of a redrive; 0 where there are none. */
 enum status tally_read(struct store_reader *reader, struct slice redrive, int64_t ret_counts[REDRIVE_COUNTS],

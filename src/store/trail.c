@@ -172,20 +172,12 @@ void trail_head_format(const struct trail_head *head, char ret_text[TRAIL_HEAD_B
     snprintf(ret_text, TRAIL_HEAD_BYTES, "%s:%s", event_id(head->number).text, hash);
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = ascii_lower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool trail_hash_parse(struct slice text, unsigned char ret_hash[EVENT_HASH_BYTES])
 {
     if (text.len != EVENT_HASH_BYTES * 2)
         return false;
     for (size_t i = 0; i < EVENT_HASH_BYTES; i++) {
-        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
+        int high = ascii_hex_value(text.data[2 * i]), low = ascii_hex_value(text.data[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         ret_hash[i] = (unsigned char)(high << 4 | low);
@@ -279,6 +271,7 @@ static const char heads_begin[] = "{\"note\":\"heads\",\"heads\":[";
 
 void trail_heads_format(const struct trail_head *heads, size_t count, struct buffer *out)
 {
+    assert(count <= TRAIL_CHAINS_MAX);
     char text[TRAIL_HEAD_BYTES];
     buffer_append_text(out, heads_begin);
     for (size_t i = 0; i < count; i++) {
@@ -303,6 +296,7 @@ void trail_trims_format(const struct trail_head *newest, size_t count, struct bu
 
 static void told_take(struct trail_check *check, const struct trail_head *newest)
 {
+    assert(check->told_count <= TRAIL_CHAINS_MAX);
     size_t i = 0;
     while (i < check->told_count && chain_of(check->told[i].number) != chain_of(newest->number))
         i++;
@@ -342,6 +336,7 @@ static struct trail_head told_of(const struct trail_check *check, int64_t chain)
 void trail_check_begin(struct trail_check *check, const struct trail_key *key, const struct trail_head *anchor,
                        const struct trail_head *expected, size_t expected_count)
 {
+    assert(expected_count <= TRAIL_EXPECTED_MAX);
     *check = (struct trail_check){ .key = key, .expected = expected, .expected_count = expected_count, .anchor = *anchor,
                                    .at = *anchor, .first = anchor->number + 1 };
 }
@@ -377,6 +372,7 @@ static enum status form_check(const struct trail_check *check, const struct even
 /* The newest of each chain is enough: what stands before it is proved by its own chain. */
 static void named_take(struct trail_check *check, const struct event *event)
 {
+    assert(check->named_count <= TRAIL_CHAINS_MAX);
     struct slice rest = event->data;
     struct trail_head head;
     if (event->type != EVENT_TYPE_NOTE || !slice_has_prefix(rest, slice_from(heads_begin)))
@@ -398,6 +394,7 @@ static void named_take(struct trail_check *check, const struct event *event)
 
 enum status trail_check_event(struct trail_check *check, const struct event *event, struct error *err)
 {
+    assert(check->at.number >= check->anchor.number);
     struct event again = *event;
     if (event->number != check->at.number + 1)
         return error_set(err, STATUS_CORRUPT, "event %s is missing", event_id(check->at.number + 1).text);
@@ -425,6 +422,7 @@ static bool head_equal(const struct trail_head *a, const struct trail_head *b)
 
 enum status trail_check_end(struct trail_check *check, const struct trail_head *saved, struct error *err)
 {
+    assert(check->at.number >= check->anchor.number);
     if (check->at.number < saved->number)
         return error_set(err, STATUS_CORRUPT, "the trail was cut: it ends with event %s, and event %s"
                          " was written", event_id(check->at.number).text, event_id(saved->number).text);
@@ -477,6 +475,7 @@ enum { FOLLOW_PAGE_EVENTS = 1000 };
 static enum status follow_event(struct trail_check *check, const struct trail_reading *reading,
                                 const struct trail_head *saved, const struct event *event, struct error *err)
 {
+    assert(check->at.number >= check->anchor.number);
     enum status status = trail_check_event(check, event, err);
     if (status == STATUS_OK && event->number == saved->number && memcmp(event->hash, saved->hash, EVENT_HASH_BYTES) != 0)
         status = error_set(err, STATUS_CORRUPT, "event %s is not the one that the store keeps as its head",
@@ -539,6 +538,7 @@ static enum status expect_chains(const struct trail_reading *reading, const stru
 static enum status named_check(struct store_reader *reader, const struct trail_frame *frames, size_t count,
                                const struct trail_head *named, int64_t by, struct error *err)
 {
+    assert(named->number > 0);
     struct arena memory = { 0 };
     struct event *events;
     size_t found = 0;
@@ -558,6 +558,7 @@ static enum status named_check(struct store_reader *reader, const struct trail_f
 
 static void check_add(struct trail_check *sum, const struct trail_check *check)
 {
+    assert(sum != check);
     for (int i = 0; i < EVENT_FORM_COUNT; i++)
         sum->forms[i] += check->forms[i];
     sum->erased += check->erased;

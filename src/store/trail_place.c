@@ -29,6 +29,7 @@ bool trail_place_parse(struct slice text, struct trail_place *ret_place)
 
 void trail_place_format(const struct trail_place *place, char ret_text[PLACE_BYTES])
 {
+    assert(place->count <= TRAIL_CHAINS_MAX);
     size_t used = 0;
     ret_text[0] = '\0';
     for (size_t i = 0; i < place->count && used < PLACE_BYTES - EVENT_ID_BYTES; i++)
@@ -42,6 +43,7 @@ void trail_place_format(const struct trail_place *place, char ret_text[PLACE_BYT
 
 int64_t trail_place_last(const struct trail_place *place, int64_t number)
 {
+    assert(place->count <= TRAIL_CHAINS_MAX);
     for (size_t i = 0; i < place->count; i++)
         if (chain_of(place->last[i]) == chain_of(number))
             return place->last[i];
@@ -50,6 +52,7 @@ int64_t trail_place_last(const struct trail_place *place, int64_t number)
 
 void trail_place_advance(struct trail_place *place, int64_t number)
 {
+    assert(place->count <= TRAIL_CHAINS_MAX);
     size_t i = 0;
     while (i < place->count && chain_of(place->last[i]) < chain_of(number))
         i++;
@@ -63,7 +66,8 @@ void trail_place_advance(struct trail_place *place, int64_t number)
 
 /* ---- events ---- */
 
-enum status events_follow(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err)
+/* Whether there are events behind that number. */
+static enum status events_follow(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err)
 {
     struct arena memory = { 0 };
     struct event *events;
@@ -76,6 +80,7 @@ enum status events_follow(struct store_reader *reader, int64_t after, bool *ret_
 
 enum status events_newest(struct store_reader *reader, int64_t low, int64_t *ret_newest, struct error *err)
 {
+    assert(low >= 0);
     int64_t step = 1, high;
     bool more = true;
     enum status status = events_follow(reader, low, &more, err);
@@ -153,6 +158,7 @@ struct stretch {
 static enum status stretch_read(struct store_reader *reader, int64_t after, int64_t end, size_t max, struct arena *memory,
                                 struct stretch *ret_stretch, struct error *err)
 {
+    assert(after < end);
     enum status status =
         reader->ops->reader_events(reader, after, max, memory, &ret_stretch->events, &ret_stretch->count, err);
     for (size_t i = 0; status == STATUS_OK && i < ret_stretch->count; i++)
@@ -175,6 +181,7 @@ static bool waits(const struct stretch *stretches, size_t count, const struct ev
 /* The one whose next event is the oldest; of those of one time, the first chain's. NULL: none has any. */
 static struct stretch *stretch_next(struct stretch *stretches, size_t count)
 {
+    assert(count <= TRAIL_CHAINS_MAX);
     struct stretch *best = NULL;
     for (size_t i = 0; i < count; i++) {
         struct stretch *at = &stretches[i];

@@ -26,8 +26,6 @@ int64_t trail_place_last(const struct trail_place *place, int64_t number);
 /* It is behind that event now. */
 void trail_place_advance(struct trail_place *place, int64_t number);
 
-/* Whether there are events behind that number. */
-enum status events_follow(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err) MUST_CHECK;
 /*
  * The number of the newest event of a store's only chain, not less than `low`: they have no gaps, so few looks find it among
  * any number.

@@ -170,12 +170,6 @@ static bool take_number(struct slice *text)
     return take_digits(text);
 }
 
-static int hex_value(char c)
-{
-    char lower = ascii_lower(c);
-    return ascii_is_digit(c) ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* \uXXXX at the start of `text`; -1: it is none. */
 static int unicode_escape(struct slice text)
 {
@@ -183,7 +177,7 @@ static int unicode_escape(struct slice text)
     if (text.len < 6 || text.data[0] != '\\' || text.data[1] != 'u')
         return -1;
     for (size_t i = 2; i < 6; i++) {
-        int digit = hex_value(text.data[i]);
+        int digit = ascii_hex_value(text.data[i]);
         if (digit < 0)
             return -1;
         value = value * 16 + digit;

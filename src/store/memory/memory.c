@@ -22,6 +22,7 @@ static struct memory_node *node_of(struct store *base)
 static enum status id_made(struct memory_store *store, instant now, int64_t seq, struct slice tenant, struct arena *memory,
                            struct slice *ret_id)
 {
+    assert(seq > 0);
     char text[JOB_ID_MADE_BYTES + 1];
     struct memory_name *taken;
     uint64_t number = (uint64_t)seq;
@@ -87,6 +88,7 @@ static enum status redrive_count(struct memory_store *store, const struct job *b
     char value[24];
     int64_t count = 0;
     tally_note(&tally, before, after);
+    assert(tally.count <= 1); /* a job is of one redrive at most */
     if (tally.count == 0)
         return STATUS_OK;
     enum status status = memory_saved_get(store, SPACE_TALLY, slice_from(tally.rows[0].name), &saved);
@@ -347,6 +349,7 @@ static enum status apply_promote(struct memory_store *store, instant now, struct
 static struct memory_job *orphan_next(const struct memory_store *store, const struct op_orphans *orphans,
                                       const struct memory_job *last)
 {
+    assert(!last || last->job.state == STATE_RUNNING);
     struct tree_node *node = last ? tree_after(&store->leases, last->job.lease_until, last->job.seq)
                              : orphans->after_until != INSTANT_NONE
                                  ? tree_after(&store->leases, orphans->after_until, orphans->after_seq)
@@ -395,6 +398,7 @@ static enum status apply_save(struct memory_store *store, struct slice space, st
 
 static enum status apply_destination(struct memory_store *store, instant now, struct store_op *op)
 {
+    assert(op->kind == OP_DESTINATION);
     enum status status = apply_save(store, SPACE_DESTINATION, op->save.name, op->save.value);
     if (status != STATUS_OK)
         return status;
@@ -430,6 +434,7 @@ static enum status apply_trim(struct memory_store *store, instant now, struct st
 
 static enum status apply_erase_events(struct memory_store *store, struct store_op *op)
 {
+    assert(op->kind == OP_ERASE_EVENTS);
     struct op_erase *erase = &op->erase;
     enum status status = STATUS_OK;
     erase->ret_erased = erase->ret_left = 0;
@@ -496,6 +501,7 @@ static enum status memory_apply(struct store *base, instant now, struct store_op
         return error_set(err, STATUS_LIMIT, "a batch has %zu operations, the limit is %d", count, STORE_BATCH_OPS_MAX);
     enum status status = STATUS_OK;
     pthread_mutex_lock(&store->mutex);
+    assert(base->session > 0 && (uint64_t)base->session <= store->sessions.count);
     if (store->sessions.items[base->session - 1].ended) { /* invariant 4 */
         pthread_mutex_unlock(&store->mutex);
         return error_set(err, STATUS_FENCED, "session %lld has ended", (long long)base->session);
@@ -527,6 +533,7 @@ static void store_free(struct memory_store *store)
 {
     if (!store)
         return;
+    assert(store->nodes == 0);
     memory_clear(store);
     pthread_mutex_destroy(&store->mutex);
     free(store);
@@ -538,6 +545,7 @@ static void node_free(struct memory_node *node)
     struct memory_store *store = node->memory;
     if (store) {
         pthread_mutex_lock(&store->mutex);
+        assert(store->nodes > 0);
         size_t left = --store->nodes;
         pthread_mutex_unlock(&store->mutex);
         if (left == 0)

@@ -23,12 +23,14 @@ static uint64_t pair_hash(struct slice first, struct slice second)
 
 static struct names_link **bucket(struct names *names, uint64_t hash)
 {
+    assert((names->bucket_count & (names->bucket_count - 1)) == 0);
     struct names_link **buckets = names->buckets ? names->buckets : names->few;
     return &buckets[hash & (names->bucket_count - 1)];
 }
 
 struct names_link *names_find(const struct names *names, struct slice first, struct slice second)
 {
+    assert(names->bucket_count > 0);
     struct names_link *const *buckets = names->buckets ? names->buckets : names->few;
     uint64_t hash = pair_hash(first, second);
     struct names_link *link = buckets[hash & (names->bucket_count - 1)];
@@ -39,6 +41,7 @@ struct names_link *names_find(const struct names *names, struct slice first, str
 
 static void table_grow(struct names *names)
 {
+    assert(names->count >= names->bucket_count);
     struct names bigger = { .bucket_count = names->bucket_count * 2 };
     bigger.buckets = calloc(bigger.bucket_count, sizeof *bigger.buckets);
     if (!bigger.buckets)
@@ -70,6 +73,7 @@ void names_add(struct names *names, struct names_link *link)
 
 void names_remove(struct names *names, struct names_link *link)
 {
+    assert(names->count > 0);
     struct names_link **slot = bucket(names, link->hash);
     while (*slot != link) {
         assert(*slot);
@@ -94,6 +98,7 @@ struct names_link *names_pop(struct names *names, size_t *cursor)
 
 struct names_link *names_next(const struct names *names, size_t *cursor, struct names_link *link)
 {
+    assert(*cursor <= names->bucket_count);
     struct names_link *const *buckets = names->buckets ? names->buckets : names->few;
     struct names_link *next = link ? link->next : NULL;
     while (!next && *cursor < names->bucket_count)

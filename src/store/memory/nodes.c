@@ -16,6 +16,7 @@ static struct memory_node *node_lock(struct store *base)
 
 static enum status node_unlock(const struct memory_node *node, enum status status)
 {
+    assert(node->memory->nodes > 0);
     pthread_mutex_unlock(&node->memory->mutex);
     return status;
 }
@@ -27,6 +28,7 @@ static struct memory_session *session_at(const struct memory_store *store, int64
 
 struct memory_session *memory_session_of(const struct memory_store *store, const struct job *leased)
 {
+    assert(leased->state == STATE_RUNNING);
     return session_at(store, leased->lease_session);
 }
 
@@ -85,6 +87,7 @@ bool memory_owns(const struct memory_store *store, const struct memory_shard *sh
 
 static enum status shard_pass(struct memory_store *store, struct memory_shard *shard, int64_t session, struct op_own *own)
 {
+    assert(shard->session != session);
     struct undo *undo = memory_undo(store, UNDO_SHARD);
     if (!undo)
         return STATUS_NO_MEMORY;
@@ -98,6 +101,7 @@ static enum status shard_pass(struct memory_store *store, struct memory_shard *s
 
 enum status memory_take(struct memory_store *store, struct op_own *own)
 {
+    assert(store->acting && store->acting->memory == store);
     struct memory_shard *shard;
     if (memory_shard_get(store, own->destination, &shard) != STATUS_OK)
         return STATUS_NO_MEMORY;
@@ -109,6 +113,7 @@ enum status memory_take(struct memory_store *store, struct op_own *own)
 
 enum status memory_give(struct memory_store *store, struct op_own *own)
 {
+    assert(store->acting && store->acting->memory == store);
     struct memory_shard *shard;
     if (memory_shard_get(store, own->destination, &shard) != STATUS_OK)
         return STATUS_NO_MEMORY;
@@ -172,6 +177,7 @@ enum status memory_session_end(struct store *base, instant now, struct error *er
     (void)now;
     (void)err;
     const struct memory_node *node = node_lock(base);
+    assert(session_at(node->memory, base->session));
     if (!session_at(node->memory, base->session)->ended)
         session_end(node->memory, base->session, INSTANT_NONE);
     return node_unlock(node, STATUS_OK);
@@ -181,6 +187,7 @@ enum status memory_beat(struct store *base, uint64_t config, struct error *err)
 {
     const struct memory_node *node = node_lock(base);
     struct memory_session *session = session_at(node->memory, base->session);
+    assert(session);
     if (session->ended)
         return node_unlock(node, error_set(err, STATUS_FENCED, "session %lld has ended", (long long)base->session));
     session->beat++;
@@ -245,6 +252,7 @@ enum status memory_reader_shards(struct store_reader *base, struct arena *memory
         const struct memory_shard *shard = CONTAINER_OF(link, struct memory_shard, link);
         if (shard->epoch == 0)
             continue;
+        assert(count < store->shards.count);
         list[count] = (struct shard){ arena_copy(memory, link->first), shard->session, shard->epoch };
         complete = list[count++].destination.data != NULL;
     }

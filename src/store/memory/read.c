@@ -146,6 +146,7 @@ static enum status events_after(const struct memory_store *store, int64_t after,
     int64_t number = memory_event_first(store);
     if (after >= number)
         number = after < store->numbers.event ? after + 1 : store->numbers.event + 1;
+    assert(number > 0 && number <= store->numbers.event + 1);
     uint64_t left = (uint64_t)(store->numbers.event - number + 1);
     size_t count = page_size(left < max ? (size_t)left : max);
     struct event *events = arena_alloc_array(memory, count, sizeof *events);

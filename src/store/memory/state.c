@@ -110,6 +110,7 @@ static void lane_leave(struct memory_store *store, struct memory_lane *lane)
 
 static enum status lane_come(struct memory_store *store, struct memory_lane *lane)
 {
+    assert(lane->stored == 0);
     enum status status = totals_join(&store->totals, lane->link.first, &lane->shown);
     if (status == STATUS_OK)
         status = tenant_link(store, lane);
@@ -130,6 +131,7 @@ static void lane_free(struct memory_store *store, struct memory_lane *lane)
 
 static void gone_append(struct memory_store *store, struct memory_lane *lane)
 {
+    assert(lane->gone && !lane->queued);
     lane->queued = true;
     lane->next_gone = NULL;
     *store->gone.end = lane;
@@ -159,6 +161,7 @@ int64_t memory_tenant_waiting(const struct memory_store *store, struct slice ten
 
 static void lease_add(struct memory_store *store, struct memory_job *job)
 {
+    assert(job->job.lease_token > 0); /* invariant 3 */
     struct memory_session *session = memory_session_of(store, &job->job);
     if (session)
         session->leases++;
@@ -213,6 +216,7 @@ struct memory_job *memory_chain_next(const struct memory_lane *lane, int64_t cha
 static void job_count(struct memory_store *store, struct memory_lane *lane, const struct job *before,
                       const struct job *after)
 {
+    assert(lane->stored >= 0 && store->numbers.backlog >= 0);
     struct lane_counts *counts = &lane->counts;
     store->numbers.backlog -= counts->pending + counts->waiting;
     lane_counts_change(counts, before, after);
@@ -223,6 +227,7 @@ static void job_count(struct memory_store *store, struct memory_lane *lane, cons
 /* Room first, so that a change is never made that could not be written down. */
 struct undo *memory_undo(struct memory_store *store, enum undo_kind kind)
 {
+    assert(store->undos.count <= store->undos.capacity);
     if (store->undos.count == store->undos.capacity) {
         size_t capacity = store->undos.capacity ? store->undos.capacity * 2 : LIST_FIRST;
         struct undo *undos = realloc(store->undos.items, capacity * sizeof *undos);
@@ -246,6 +251,7 @@ void memory_begin(struct memory_store *store)
 /* Where the pointer to it is; NULL: there is no such event. */
 static struct memory_event **event_place(const struct memory_store *store, int64_t number)
 {
+    assert(store->events.start + store->events.count <= store->events.capacity);
     int64_t first = memory_event_first(store);
     if (number < first || number > store->numbers.event)
         return NULL;
@@ -386,6 +392,7 @@ void memory_commit(struct memory_store *store)
 /* Back, with its number. */
 static enum status lane_again(struct memory_store *store, struct memory_lane *lane)
 {
+    assert(lane->gone);
     struct undo *undo = memory_undo(store, UNDO_LANE_NEW);
     if (!undo)
         return STATUS_NO_MEMORY;
@@ -445,6 +452,7 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
 /* With one reference, for the caller's job. */
 static struct memory_name *name_get(struct memory_store *store, struct slice tenant, struct slice id)
 {
+    assert(id.len > 0);
     struct memory_name *name = memory_name_find(store, tenant, id);
     if (!name) {
         name = calloc(1, sizeof *name + tenant.len + id.len + 2);
@@ -483,6 +491,7 @@ static void job_fill(struct memory_job *job, const struct op_insert *insert, ins
 enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, instant now, struct slice id,
                            int64_t seq, struct memory_lane *lane, struct memory_job **ret_job)
 {
+    assert(seq > 0 && !lane->gone);
     size_t text_bytes =
         insert->content_type.len + insert->headers.len + insert->correlation_id.len + insert->metadata.len +
         insert->key.len + insert->callback.len + 6;
@@ -737,6 +746,7 @@ enum status memory_event_erase(struct memory_store *store, int64_t number, bool 
 
 enum status memory_job_copy(const struct memory_job *job, bool with_payload, struct arena *memory, struct job *ret_job)
 {
+    assert(job->job.state != STATE_NONE);
     struct job copy = job->job;
     if (!with_payload)
         copy.payload = SLICE("");

@@ -96,6 +96,7 @@ struct asks {
 
 static struct postgres_params *ask(struct asks *asks, enum postgres_statement statement)
 {
+    assert(statement < WRITE_BEGIN);
     struct postgres_params *params = batch_params(asks->batch, statement);
     if (!asks->asked[statement])
         params_begin(params, postgres_text(statement)->types);
@@ -106,8 +107,9 @@ static struct postgres_params *ask(struct asks *asks, enum postgres_statement st
 /* Where others change jobs too, nobody else does it between what is read of one and what is written. */
 static void ask_lock(struct asks *asks, struct slice tenant, struct slice id)
 {
+    assert(asks->batch->store->shared);
     unsigned char key[KEY_BYTES];
-    int64_t seq = made_id_seq(id);
+    int64_t seq = change_id_seq(id);
     name_key(tenant, id, key);
     params_bytes(ask(asks, ASK_LOCK_KEY), 0, (struct slice){ (const char *)key, KEY_BYTES });
     if (seq > 0)
@@ -117,7 +119,7 @@ static void ask_lock(struct asks *asks, struct slice tenant, struct slice id)
 static void ask_name(struct asks *asks, struct slice tenant, struct slice id)
 {
     unsigned char key[KEY_BYTES];
-    int64_t seq = made_id_seq(id);
+    int64_t seq = change_id_seq(id);
     name_key(tenant, id, key);
     params_bytes(ask(asks, ASK_BY_KEY), 0, (struct slice){ (const char *)key, KEY_BYTES });
     if (seq > 0)
@@ -127,6 +129,7 @@ static void ask_name(struct asks *asks, struct slice tenant, struct slice id)
 /* What others did to a lane is looked at anew where it decides whether its tenant may add to it. */
 static bool is_near_limit(const struct postgres_store *store, const struct store_lane *lane)
 {
+    assert(store->shared);
     int64_t share = pending_share(&store->settings, store->lanes.tenant_count);
     return share > 0 && store->lanes.waiting >= share && !lane->touched &&
            lane_table_tenant_waiting(&store->lanes, lane->lane.tenant) >= share;
@@ -160,6 +163,7 @@ static void ask_chain(struct asks *asks, const struct op_insert *insert)
 
 static void ask_claim(struct asks *asks, const struct op_claim *claim, size_t place)
 {
+    assert(place < asks->batch->round.end - asks->batch->round.begin);
     const struct store_lane *lane = lane_table_by_id(&asks->batch->store->lanes, claim->lane);
     bool by_failure = claim->failed_last != 0;
     size_t max = claim->max < INT32_MAX ? claim->max : INT32_MAX;
@@ -346,6 +350,7 @@ static enum status load_claims(struct asks *asks, bool by_failure, const PGresul
 static enum status load_due(struct postgres_batch *batch, const PGresult *answer)
 {
     struct postgres_round *round = &batch->round;
+    assert(round->due_count == 0);
     int rows = PQntuples(answer);
     round->due = arena_alloc_array(&round->memory, (size_t)rows, sizeof *round->due);
     if (!round->due)

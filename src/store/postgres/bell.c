@@ -135,6 +135,7 @@ static bool line_read(struct slice line, struct arena *memory, struct lane_heard
 
 static bool text_read(struct slice text, struct arena *memory, struct lane_heard *heard, size_t max, size_t *count)
 {
+    assert(*count <= max);
     while (text.len > 0) {
         const char *end = memchr(text.data, '\n', text.len);
         size_t len = end ? (size_t)(end - text.data) : text.len;
@@ -149,6 +150,7 @@ static bool text_read(struct slice text, struct arena *memory, struct lane_heard
 enum status postgres_hear(struct store *base, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,
                           struct error *err)
 {
+    assert(base->ops == &postgres_store_ops);
     enum { HEARD_MAX = 4096 };
     struct postgres_store *store = (struct postgres_store *)base;
     struct postgres_node *node = &store->node;
@@ -171,6 +173,7 @@ enum status postgres_hear(struct store *base, struct arena *memory, struct lane_
 
 int postgres_bell(struct store *base)
 {
+    assert(base->ops == &postgres_store_ops);
     const struct postgres_store *store = (struct postgres_store *)base;
     return store->node.link.conn ? PQsocket(store->node.link.conn) : -1;
 }

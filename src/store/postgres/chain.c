@@ -18,12 +18,14 @@ static struct slice chain_name(const int64_t name[2])
 
 static struct postgres_chain *chain_find(const struct postgres_round *round, int64_t lane, int64_t chain)
 {
+    assert(lane > 0 && chain != 0);
     const int64_t name[2] = { lane, chain };
     return map_get(&round->by_chain, chain_name(name));
 }
 
 enum status chain_join(struct postgres_batch *batch, struct postgres_entry *entry)
 {
+    assert(entry->is && !entry->next_of_chain);
     if (entry->job.chain == 0)
         return STATUS_OK;
     struct postgres_round *round = &batch->round;
@@ -99,6 +101,7 @@ static bool is_in(const struct postgres_entry *entry)
 /* The first in the round, behind `seq`, that is itself behind another. */
 static struct postgres_entry *first_behind(const struct postgres_chain *chain, int64_t seq)
 {
+    assert(seq >= 0);
     struct postgres_entry *first = NULL;
     for (struct postgres_entry *entry = chain->first; entry; entry = entry->next_of_chain)
         if (is_in(entry) && entry->job.behind && entry->job.seq > seq && (!first || entry->job.seq < first->job.seq))

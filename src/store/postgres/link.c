@@ -16,6 +16,7 @@ enum { ANSWER_MS_MAX = 30000 };
 /* One line, without what libpq puts before it. */
 static void message_of(const char *text, char *ret_line, size_t size)
 {
+    assert(size > 0);
     static const char severity[] = "ERROR:";
     const char *from = text ? text : "";
     if (strncmp(from, severity, sizeof severity - 1) == 0)
@@ -42,6 +43,7 @@ static enum status away(struct postgres_link *link, const char *what, struct err
 /* By the first letters of an SQLSTATE, the more exact ones first. */
 static enum status status_of(const char *state)
 {
+    assert(state);
     static const struct {
         const char *prefix;
         enum status status;
@@ -259,6 +261,7 @@ enum status link_flush(struct postgres_link *link, bool sync, struct error *err)
 /* Until the next answer is whole. */
 static enum status wait_for_answer(struct postgres_link *link, struct error *err)
 {
+    assert(link->answer_ms_max > 0);
     int64_t until_ns = clock_ticks_ns() + (int64_t)link->answer_ms_max * 1000000;
     while (PQisBusy(link->conn)) {
         int unsent = PQflush(link->conn);

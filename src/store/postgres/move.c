@@ -153,6 +153,7 @@ static bool is_number(char type)
 static enum status run(struct postgres_link *link, const char *sql, struct postgres_params *params, PGresult **ret_answer,
                        struct error *err)
 {
+    assert(params->count <= POSTGRES_PARAMS_MAX);
     const char *values[POSTGRES_PARAMS_MAX];
     int lengths[POSTGRES_PARAMS_MAX], formats[POSTGRES_PARAMS_MAX];
     Oid types[POSTGRES_PARAMS_MAX];
@@ -215,6 +216,7 @@ static enum status rows_read(const PGresult *answer, enum move_kind kind, struct
 /* The parameters that a text names: it may leave out the last, and any between. */
 static void keys_put(struct postgres_params *params, const struct move_kind_facts *facts, const struct move_value *after)
 {
+    assert(params->count == 4);
     for (int i = 0; i < 2; i++) {
         const struct move_value *value = after && i < facts->keys ? &after[i] : NULL;
         if (params->types[i] == 'i')
@@ -295,6 +297,7 @@ static enum status rows_write(const struct postgres_store *store, struct postgre
     char letters[POSTGRES_PARAMS_MAX + 1] = "";
     PGresult *answer;
     for (int i = 0; write->columns[i]; i++) {
+        assert(i < POSTGRES_PARAMS_MAX);
         int column = write->columns[i] - 1;
         letters[i] = column != COLUMN_EXTRA && is_number(types[column]) ? 'I' : 'B';
     }
@@ -342,6 +345,7 @@ static enum status note_write(struct postgres_link *link, struct slice note, str
 static enum status move_write(struct store *base, enum move_kind kind, const struct move_page *page, struct slice note,
                               struct error *err)
 {
+    assert(note.len > 0);
     struct postgres_link link = { 0 };
     enum status status = connect(base, &link, err);
     if (status == STATUS_OK)

@@ -42,6 +42,7 @@ static void literal(struct buffer *sql, const char *text)
 
 static void pause_ms(long ms)
 {
+    assert(ms >= 0 && ms < 1000);
     struct timespec wait = { .tv_nsec = ms * 1000000L };
     nanosleep(&wait, NULL);
 }
@@ -80,6 +81,7 @@ static enum status namesake_read(struct postgres_store *store, struct namesake *
 static enum status namesake_end(struct postgres_store *store, const struct namesake *namesake, bool in_order, instant now,
                                 struct error *err)
 {
+    assert(namesake->session > 0);
     char sql[128], at[24] = "NULL";
     if (!in_order)
         snprintf(at, sizeof at, "%" PRId64, now);
@@ -90,6 +92,7 @@ static enum status namesake_end(struct postgres_store *store, const struct names
 /* Another process has this name: if it lives, this one must not; if it does not, its session is over. */
 static enum status namesake_outlast(struct postgres_store *store, struct namesake *namesake, instant now, struct error *err)
 {
+    assert(namesake->session > 0 && !namesake->is_gone);
     struct namesake later = *namesake;
     enum status status = STATUS_OK;
     int64_t until_ns = clock_ticks_ns() + (int64_t)SILENCE_MS * 1000000;
@@ -108,6 +111,7 @@ static enum status namesake_outlast(struct postgres_store *store, struct namesak
 
 static enum status namesakes_end(struct postgres_store *store, instant now, struct error *err)
 {
+    assert(store->shared);
     struct namesake namesake;
     for (;;) {
         enum status status = namesake_read(store, &namesake, err);
@@ -125,6 +129,7 @@ static enum status namesakes_end(struct postgres_store *store, instant now, stru
 /* One transaction; it fails, and is tried again, when another node takes the same slot at once. */
 static enum status session_write(struct postgres_store *store, instant now, struct error *err)
 {
+    assert(store->shared && store->base.session > 0);
     const struct postgres_node *node = &store->node;
     struct buffer sql;
     buffer_init(&sql, BEGIN_BYTES * 4);
@@ -160,6 +165,7 @@ static enum status session_write(struct postgres_store *store, instant now, stru
 /* Who has the store for itself has nobody beside it: all others are over. */
 static enum status others_end(struct postgres_store *store, struct error *err)
 {
+    assert(!store->shared);
     return link_run(&store->link, "SELECT insist_end(session, beat, NULL) FROM node WHERE session > 0;"
                                   " UPDATE shard SET session = 0, epoch = epoch + 1 WHERE session > 0", err);
 }
@@ -198,6 +204,7 @@ enum status session_take(struct postgres_store *store, instant now, struct error
 
 static enum status node_connect(struct postgres_store *store, struct error *err)
 {
+    assert(!store->node.link.conn);
     struct postgres_node *node = &store->node;
     enum status status = link_open(&node->link, store->address, postgres_settings_node, err);
     node->link.answer_ms_max = NODE_ANSWER_MS_MAX;
@@ -213,6 +220,7 @@ static enum status node_connect(struct postgres_store *store, struct error *err)
 enum status node_ask(struct postgres_store *store, enum postgres_statement which, PGresult **ret_answer,
                             struct error *err)
 {
+    assert(store->shared);
     struct postgres_link *link = &store->node.link;
     enum status status = link_send(link, which, &store->node.params, err);
     if (status == STATUS_OK)
@@ -237,6 +245,7 @@ enum status node_ready(struct postgres_store *store, enum postgres_statement whi
 /* The server's clock as it was in the middle of the trip. Short trips tell more. */
 static void clock_heed(struct postgres_node *node, int64_t server_ms, int64_t sent_ns, int64_t now_ns)
 {
+    assert(now_ns >= sent_ns);
     int64_t offset = server_ms - (sent_ns + now_ns) / 2 / 1000000;
     int64_t trip_ms = (now_ns - sent_ns) / 1000000, before = atomic_load(&node->offset_ms);
     int64_t off = offset > before ? offset - before : before - offset;
@@ -298,6 +307,7 @@ enum status postgres_fence(struct store *base, int64_t session, int64_t beat, in
 
 enum status postgres_end(struct store *base, instant now, struct error *err)
 {
+    assert(base->ops == &postgres_store_ops);
     struct postgres_store *store = (struct postgres_store *)base;
     bool ended;
     heads_leave(store, now);

@@ -1,12 +1,10 @@
 /* Each operation: its job found among those that the round knows, changed by ../change.c, put back. */
 #include "store/postgres/work.h"
 
-#include "base/hash.h"
-
 #include <assert.h>
 #include <string.h>
 
-enum { VALUE_BYTES_MAX = 500000000, MADE_ID_SECRET_BITS = 24 };
+enum { VALUE_BYTES_MAX = 500000000 };
 
 static enum status refuse(struct store_op *op, enum status status)
 {
@@ -19,31 +17,10 @@ static enum status refuse(struct store_op *op, enum status status)
 
 static enum status insert_existing(struct postgres_batch *batch, struct store_op *op, const struct postgres_entry *entry)
 {
-    struct op_insert *insert = &op->insert;
-    unsigned char digest[JOB_DIGEST_BYTES];
-    job_digest(insert, digest);
-    if (memcmp(digest, entry->digest, JOB_DIGEST_BYTES) != 0)
+    enum status status = change_insert_again(&op->insert, &entry->job, entry->digest, batch->memory);
+    if (status == STATUS_CONFLICT)
         return refuse(op, STATUS_CONFLICT);
-    insert->ret_id = arena_copy(batch->memory, entry->job.id);
-    if (!insert->ret_id.data)
-        return batch_no_memory(batch);
-    insert->ret_seq = entry->job.seq;
-    insert->ret_lane = entry->job.lane;
-    insert->ret_existed = true;
-    insert->ret_behind = false;
-    return STATUS_OK;
-}
-
-/* An id of our own: time, number, and bits that only this installation's seed gives, so that nobody can have chosen it. */
-static enum status id_make(struct postgres_batch *batch, int64_t seq, struct slice *ret_id)
-{
-    uint64_t secret = hash_slice(batch->store->base.seed, (uint64_t)seq, SLICE("id")) & ((1u << MADE_ID_SECRET_BITS) - 1);
-    char *text = arena_alloc(batch->memory, JOB_ID_MADE_BYTES + 1);
-    if (!text)
-        return batch_no_memory(batch);
-    job_id_make(batch->now, (uint64_t)seq << MADE_ID_SECRET_BITS | secret, text);
-    *ret_id = (struct slice){ text, JOB_ID_MADE_BYTES };
-    return STATUS_OK;
+    return status == STATUS_OK ? STATUS_OK : batch_no_memory(batch);
 }
 
 /* Its destination was asked for with the round, if it was not known. */
@@ -73,6 +50,7 @@ static enum status lane_new(struct postgres_batch *batch, const struct op_insert
 
 static enum status lane_get(struct postgres_batch *batch, const struct op_insert *insert, struct store_lane **ret_lane)
 {
+    assert(insert->destination.len > 0);
     struct postgres_store *store = batch->store;
     struct postgres_params *params;
     *ret_lane = lane_table_find(&store->lanes, insert->destination, insert->tenant);
@@ -134,7 +112,6 @@ static enum status insert_apply(struct postgres_batch *batch, struct store_op *o
     struct op_insert *insert = &op->insert;
     struct postgres_block *seqs = &batch->store->ids.seqs;
     struct slice id = SLICE("");
-    enum status status = STATUS_OK;
     if (change_insert_check(insert) != STATUS_OK)
         return refuse(op, STATUS_INVALID);
     if (insert->payload.len > VALUE_BYTES_MAX || insert->headers.len + insert->metadata.len > VALUE_BYTES_MAX / 2)
@@ -148,13 +125,11 @@ static enum status insert_apply(struct postgres_batch *batch, struct store_op *o
     assert(seqs->left > 0);
     int64_t seq = seqs->next++;
     seqs->left--;
-    if (insert->id.len == 0)
-        status = id_make(batch, seq, &id);
-    else
+    if (insert->id.len > 0)
         id = arena_copy(batch->memory, insert->id);
-    if (status != STATUS_OK || !id.data)
+    else if (change_id_make(batch->store->base.seed, batch->now, seq, batch->memory, &id) != STATUS_OK)
         return batch_no_memory(batch);
-    return insert_new(batch, op, seq, id);
+    return id.data ? insert_new(batch, op, seq, id) : batch_no_memory(batch);
 }
 
 /* ---- OP_CLAIM ---- */
@@ -200,6 +175,7 @@ static enum status claim_one(struct postgres_batch *batch, const struct store_op
 
 static enum status claim_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
+    assert(place < batch->round.end - batch->round.begin);
     struct op_claim *claim = &op->claim;
     const struct postgres_candidates *candidates = &batch->round.claims[place];
     struct store_lane *lane = lane_table_by_id(&batch->store->lanes, claim->lane);
@@ -231,6 +207,7 @@ static enum status claim_apply(struct postgres_batch *batch, struct store_op *op
 /* A corrected payload does not change what OP_INSERT compares with, but what a claim does. */
 static void payload_replace(struct postgres_entry *entry, struct job *after, struct slice payload)
 {
+    assert(entry->is);
     after->payload = payload;
     entry->body_dirty = entry->body_here = true;
     entry->body_bytes = payload.len;
@@ -250,6 +227,7 @@ static enum status export_apply(struct postgres_batch *batch, struct store_op *o
 /* Texts that change.c put into the job may be the operation's, which lives as long as the batch, or the change's. */
 static enum status one_apply(struct postgres_batch *batch, struct store_op *op, struct postgres_entry *entry)
 {
+    assert(!entry || entry->is);
     struct change change;
     struct job before, after;
     enum status status = STATUS_OK;
@@ -282,6 +260,7 @@ static enum status one_apply(struct postgres_batch *batch, struct store_op *op, 
 /* Who owns the destination counts what pull workers hold. */
 static void ack_note(struct postgres_batch *batch, const struct store_op *op, const struct job *leased)
 {
+    assert(batch->store->shared && op->kind == OP_SETTLE);
     const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, leased->lane);
     if (op->settle.event == EVENT_DELIVER && leased->lease_owner.len > 0 && lane &&
         !store_owns(batch->store, lane->lane.destination))
@@ -290,6 +269,7 @@ static void ack_note(struct postgres_batch *batch, const struct store_op *op, co
 
 static enum status leased_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
+    assert(op->kind == OP_SETTLE || op->kind == OP_EXTEND);
     (void)place;
     struct postgres_entry *entry =
         entry_by_seq(&batch->round, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq);
@@ -327,6 +307,7 @@ static enum status expired_name(struct postgres_batch *batch, struct op_promote 
 static enum status promote_one(struct postgres_batch *batch, struct store_op *op, struct postgres_entry *entry)
 {
     struct store_lane *lane = lane_table_by_id(&batch->store->lanes, entry->job.lane);
+    assert(lane);
     const struct job before = entry->job;
     struct job after = entry->job;
     struct released released = { 0 };
@@ -356,6 +337,7 @@ static enum status promote_one(struct postgres_batch *batch, struct store_op *op
 
 static enum status promote_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
+    assert(op->kind == OP_PROMOTE);
     (void)place;
     struct op_promote *promote = &op->promote;
     const struct postgres_round *round = &batch->round;
@@ -426,12 +408,14 @@ static enum status save_apply(struct postgres_batch *batch, struct store_op *op,
 
 static enum status note(struct postgres_batch *batch, enum event_type type, struct slice destination, struct slice data)
 {
+    assert(type == EVENT_TYPE_NOTE || type == EVENT_TYPE_DESTINATION);
     struct event event = { .type = type, .destination = destination, .tenant = SLICE(""), .job = SLICE(""), .data = data };
     return event_append(batch, &event, 0);
 }
 
 static enum status destination_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
+    assert(op->kind == OP_DESTINATION);
     (void)place;
     if (op->save.name.len == 0)
         return refuse(op, STATUS_INVALID);
@@ -453,6 +437,7 @@ struct trims {
 
 static struct trail_head *trims_of(struct trims *trims, int64_t number)
 {
+    assert(trims->count <= TRAIL_CHAINS_MAX);
     for (size_t i = 0; i < trims->count; i++)
         if (trims->newest[i].number >> EVENT_CHAIN_SHIFT == number >> EVENT_CHAIN_SHIFT)
             return &trims->newest[i];
@@ -472,6 +457,7 @@ static enum status head_decode(struct postgres_batch *batch, const PGresult *ans
 
 static enum status trim_find(struct postgres_batch *batch, struct op_trim *trim, struct trims *ret_trims)
 {
+    assert(trim->ret_deleted == 0);
     const PGresult *answer = batch->round.oldest_events;
     int64_t young = -1; /* the chain that has no more old ones */
     enum status status = STATUS_OK;
@@ -510,6 +496,7 @@ static enum status trim_delete(struct postgres_batch *batch, const struct trail_
 /* Those of earlier trims behind those of this one. */
 static enum status trims_complete(struct postgres_batch *batch, struct trims *trims)
 {
+    assert(trims->count > 0);
     PGresult *answer;
     params_begin(batch_params(batch, ASK_TRIMMED), postgres_text(ASK_TRIMMED)->types);
     enum status status = answer_ask(batch, ASK_TRIMMED, &answer);
@@ -579,6 +566,7 @@ static enum status erase_events_apply(struct postgres_batch *batch, struct store
 /* The server has said already whose it is; a node without a name has it all. */
 static enum status own_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
 {
+    assert(op->kind == OP_TAKE || op->kind == OP_GIVE);
     (void)place;
     struct postgres_store *store = batch->store;
     op->own.ret_epoch = 0;

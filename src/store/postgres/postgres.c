@@ -19,6 +19,7 @@ enum { LOCK_TRIES = 20, LOCK_PAUSE_MS = 100 };
 
 static void pause_ms(int ms)
 {
+    assert(ms >= 0 && ms < 1000);
     struct timespec wait = { .tv_nsec = ms * 1000000L };
     nanosleep(&wait, NULL);
 }
@@ -57,6 +58,7 @@ static bool hash_parse(const PGresult *answer, int column, unsigned char ret_has
 /* The chain is this connection's from here on: an earlier one seals nothing any more. */
 static enum status chain_take(struct postgres_store *store, bool first, struct error *err)
 {
+    assert(store->shared ? store->chain > 0 : store->chain == 0);
     PGresult *answer;
     char sql[200];
     snprintf(sql, sizeof sql,
@@ -89,6 +91,7 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
 /* By this name it is ended when the session is fenced, with whatever it holds. */
 static enum status name_connection(struct postgres_store *store, struct error *err)
 {
+    assert(store->shared && store->base.session > 0);
     char sql[80];
     snprintf(sql, sizeof sql, "SET application_name = 'insist %" PRId64 "'", store->base.session);
     enum status status = link_run(&store->link, sql, err);
@@ -140,6 +143,7 @@ static int64_t number(const PGresult *answer, int row, int column)
 
 static enum status lane_read(struct postgres_store *store, const PGresult *answer, int row, struct error *err)
 {
+    assert(!store->shared); /* else lanes are read when they are met */
     struct arena memory = { 0 };
     const struct lane lane = {
         .id = number(answer, row, 0),
@@ -257,6 +261,7 @@ enum status postgres_number(struct postgres_link *link, const char *sql, int64_t
 /* The events do not reach the head that the store keeps: the trail itself says so from here on. */
 static enum status trail_tell_broken(struct postgres_store *store, struct error *err)
 {
+    assert(store->is_writer);
     struct trail_head head = { .number = store->progress.event_last };
     struct arena memory = { 0 };
     char data[TRAIL_TRIMMED_BYTES];
@@ -271,6 +276,7 @@ static enum status trail_tell_broken(struct postgres_store *store, struct error 
 
 static enum status store_start(struct postgres_store *store, struct error *err)
 {
+    assert(!store->is_writer);
     bool whole = true;
     enum status status = postgres_connect(store, true, err);
     if (status == STATUS_OK)
@@ -374,6 +380,7 @@ static char *text_of(struct slice text)
 
 static bool node_name(struct postgres_store *store, const struct store_settings *settings)
 {
+    assert(!store->node.name);
     struct postgres_node *node = &store->node;
     node->name = text_of(settings->node);
     node->url = text_of(settings->node_url);

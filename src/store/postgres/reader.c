@@ -35,6 +35,7 @@ static struct reading reading_of(struct store_reader *base, struct arena *memory
 
 static enum status connect(struct postgres_reader *reader, struct error *err)
 {
+    assert(!reader->link.conn);
     enum status status = link_open(&reader->link, reader->store->address, postgres_settings_reader, err);
     reader->link.answer_ms_max = READER_ANSWER_MS_MAX;
     if (status == STATUS_OK)
@@ -46,6 +47,7 @@ static enum status connect(struct postgres_reader *reader, struct error *err)
 
 enum status postgres_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err)
 {
+    assert(store->ops == &postgres_store_ops);
     struct postgres_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
@@ -90,6 +92,7 @@ static struct postgres_params *query(const struct reading *reading, enum postgre
 
 static enum status query_once(const struct reading *reading, enum postgres_statement which, PGresult **ret_answer)
 {
+    assert(reading->reader->link.conn);
     struct postgres_link *link = &reading->reader->link;
     PGresult *answer = NULL;
     enum status status = link_send(link, which, &reading->reader->params, reading->err);
@@ -124,6 +127,7 @@ static enum status query_run(const struct reading *reading, enum postgres_statem
 /* With its lane's names, which stand behind the job's columns; all copied. */
 static enum status job_read(const struct reading *reading, const PGresult *answer, int row, struct job *ret_job)
 {
+    assert(reading->memory);
     struct job job;
     enum status status = job_decode(answer, row, &job, reading->err);
     if (status != STATUS_OK)
@@ -150,10 +154,11 @@ static enum status job_query(const struct reading *reading, enum postgres_statem
 
 static void name_put(struct postgres_params *params, struct slice tenant, struct slice id)
 {
+    assert(params->count >= 4);
     unsigned char key[KEY_BYTES];
     name_key(tenant, id, key);
     params_bytes(params, 0, (struct slice){ (const char *)key, KEY_BYTES });
-    params_int(params, 1, made_id_seq(id));
+    params_int(params, 1, change_id_seq(id));
     params_bytes(params, 2, id);
     params_bytes(params, 3, tenant);
 }
@@ -203,6 +208,7 @@ static enum postgres_statement page_of(const struct job_filter *filter)
 static enum status page_read(const struct reading *reading, const PGresult *answer, size_t max, struct job **ret_jobs,
                              size_t *ret_count, int64_t *ret_next_seq)
 {
+    assert(max <= STORE_PAGE_MAX);
     int rows = PQntuples(answer);
     size_t count = 0;
     struct job *jobs = arena_alloc_array(reading->memory, (size_t)rows, sizeof *jobs);
@@ -228,6 +234,7 @@ static enum status page_read(const struct reading *reading, const PGresult *answ
 /* From and to which key those of an id lie; and the number that it holds if it was made here. */
 static void id_put(struct postgres_params *params, struct slice id)
 {
+    assert(id.len > 0);
     unsigned char from[KEY_BYTES] = { 0 }, to[KEY_BYTES];
     name_key(SLICE(""), id, from);
     memcpy(to, from, KEY_ID_BYTES);
@@ -235,7 +242,7 @@ static void id_put(struct postgres_params *params, struct slice id)
     memset(to + KEY_ID_BYTES, 0xff, KEY_BYTES - KEY_ID_BYTES);
     params_bytes(params, 7, (struct slice){ (const char *)from, KEY_BYTES });
     params_bytes(params, 8, (struct slice){ (const char *)to, KEY_BYTES });
-    params_int(params, 9, made_id_seq(id));
+    params_int(params, 9, change_id_seq(id));
     params_bytes(params, 10, id);
 }
 
@@ -276,6 +283,7 @@ enum status postgres_reader_jobs(struct store_reader *base, const struct job_fil
 
 static enum status event_texts(const struct reading *reading, const PGresult *answer, int row, struct event *event)
 {
+    assert(reading->memory);
     struct slice *const texts[] = { &event->destination, &event->tenant, &event->job, &event->data };
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++)
         if (value_copy(answer, row, 5 + i, reading->memory, texts[i]) != STATUS_OK)
@@ -317,6 +325,7 @@ static enum status event_read(const struct reading *reading, const PGresult *ans
 static enum status events_read(const struct reading *reading, enum postgres_statement which, bool turned,
                                struct event **ret_events, size_t *ret_count)
 {
+    assert(reading->memory);
     PGresult *answer;
     enum status status = query_run(reading, which, &answer);
     if (status != STATUS_OK)
@@ -360,6 +369,7 @@ enum status postgres_reader_history(struct store_reader *base, struct slice tena
 
 static enum status lane_read(const struct reading *reading, const PGresult *answer, int row, struct lane *ret_lane)
 {
+    assert(reading->memory);
     struct lane lane = {
         .id = value_int(answer, row, 0),
         .counts = {

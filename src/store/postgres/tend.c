@@ -1,6 +1,7 @@
 /* What the store does by itself, on the writer's connection, between batches. */
 #include "store/postgres/handle.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { EVERY_MS = MINUTE_MS, ENDED_KEPT_MS = DAY_MS };
@@ -9,6 +10,7 @@ enum { EVERY_MS = MINUTE_MS, ENDED_KEPT_MS = DAY_MS };
 static enum status tend_ask(struct postgres_store *store, enum postgres_statement which, const int64_t *number,
                             PGresult **ret_answer, struct error *err)
 {
+    assert(!store->in_doubt);
     struct postgres_params *params = &store->params[which];
     params_begin(params, postgres_text(which)->types);
     if (number)
@@ -50,6 +52,7 @@ static enum status heads_note(struct postgres_store *store, struct error *err)
 /* Sessions that ended long ago, or whose node has another since, and that no lease names. */
 static enum status ended_forget(struct postgres_store *store, instant now, struct error *err)
 {
+    assert(store_is_steward(store));
     PGresult *answer = NULL;
     int64_t before = now - ENDED_KEPT_MS;
     enum status status = tend_ask(store, WRITE_ENDED_DELETE, &before, &answer, err);

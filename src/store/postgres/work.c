@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { MADE_ID_SECRET_BITS = 24 };
-
 enum status batch_no_memory(struct postgres_batch *batch)
 {
     return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a batch");
@@ -57,12 +55,6 @@ void name_key(struct slice tenant, struct slice id, unsigned char ret_key[KEY_BY
     memcpy(ret_key + KEY_ID_BYTES, whole, KEY_BYTES - KEY_ID_BYTES);
 }
 
-int64_t made_id_seq(struct slice id)
-{
-    uint64_t number;
-    return job_id_number(id, &number) ? (int64_t)(number >> MADE_ID_SECRET_BITS) : 0;
-}
-
 static struct slice seq_key(const int64_t *seq)
 {
     return (struct slice){ (const char *)seq, sizeof *seq };
@@ -97,6 +89,7 @@ static enum status entry_add(struct postgres_batch *batch, struct postgres_entry
 
 enum status entry_name(struct postgres_batch *batch, struct postgres_entry *entry)
 {
+    assert(entry->is);
     unsigned char *key = arena_alloc(&batch->round.memory, KEY_BYTES);
     if (!key)
         return batch_no_memory(batch);
@@ -137,6 +130,7 @@ enum status entry_load(struct postgres_batch *batch, const PGresult *answer, int
 
 enum status entry_new(struct postgres_batch *batch, const struct job *job, bool made, struct postgres_entry **ret_entry)
 {
+    assert(job->seq > 0 && job->lane > 0);
     struct postgres_entry *entry = arena_alloc(&batch->round.memory, sizeof *entry);
     if (!entry)
         return batch_no_memory(batch);
@@ -160,6 +154,7 @@ static void low_heed(struct store_lane *lane, const struct job *job)
 /* The archive leads from a name to the events of a job that is gone. */
 static void archive_add(struct postgres_batch *batch, const struct postgres_entry *entry, int64_t event)
 {
+    assert(event > 0);
     unsigned char key[KEY_BYTES];
     struct postgres_params *params = batch_params(batch, WRITE_ARCHIVE);
     name_key(entry->job.tenant, entry->job.id, key);
@@ -206,6 +201,7 @@ enum status entry_change(struct postgres_batch *batch, struct postgres_entry *en
 static enum status salt_take(struct postgres_batch *batch, unsigned char ret_salt[EVENT_SALT_BYTES])
 {
     struct postgres_store *store = batch->store;
+    assert(store->seals.salts_left <= SALTS_AT_ONCE);
     if (store->seals.salts_left == 0) {
         if (getrandom(store->seals.salts, sizeof store->seals.salts, 0) != (ssize_t)sizeof store->seals.salts)
             return error_set(batch->err, STATUS_NO_MEMORY, "cannot get random numbers: %s", strerror(errno));
@@ -217,6 +213,7 @@ static enum status salt_take(struct postgres_batch *batch, unsigned char ret_sal
 
 static void event_put(struct postgres_params *params, const struct event *event, int64_t lane)
 {
+    assert(event->number > 0);
     params_int(params, 0, event->number >> EVENT_CHAIN_SHIFT);
     params_int(params, 1, event->number);
     params_int(params, 2, event->at);

@@ -67,8 +67,6 @@ void round_release(struct postgres_batch *batch);
 
 /* The key of a name. */
 void name_key(struct slice tenant, struct slice id, unsigned char ret_key[KEY_BYTES]);
-/* The number that an id would hold if it was made here; 0: it was not. */
-int64_t made_id_seq(struct slice id);
 
 /* NULL: it is not known in the round, or gone. */
 struct postgres_entry *entry_by_seq(const struct postgres_round *round, int64_t seq);

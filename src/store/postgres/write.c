@@ -9,6 +9,7 @@ enum { STATEMENT_BYTES_MAX = 256 << 10 }; /* a statement that has grown so large
 
 struct postgres_params *batch_params(struct postgres_batch *batch, enum postgres_statement statement)
 {
+    assert(statement < POSTGRES_STATEMENTS);
     struct postgres_params *params = &batch->store->params[statement];
     if (!params->types)
         params_begin(params, postgres_text(statement)->types);
@@ -41,6 +42,7 @@ static enum status send_rows(struct postgres_batch *batch, enum postgres_stateme
 
 static enum status send_all(struct postgres_batch *batch, enum postgres_statement first, enum postgres_statement last)
 {
+    assert(first <= last && last < POSTGRES_STATEMENTS);
     enum status status = STATUS_OK;
     for (enum postgres_statement i = first; i <= last && status == STATUS_OK; i++)
         status = send_rows(batch, i);
@@ -51,6 +53,7 @@ static enum status send_all(struct postgres_batch *batch, enum postgres_statemen
 
 static void queue_row(struct postgres_params *params, const struct job *job)
 {
+    assert(job->ready && job->lane > 0);
     params_int(params, 0, job->lane);
     params_int(params, 1, job->rank);
     params_int(params, 2, job->seq);
@@ -58,6 +61,7 @@ static void queue_row(struct postgres_params *params, const struct job *job)
 
 static void chain_row(struct postgres_params *params, const struct job *job)
 {
+    assert(job->chain != 0 && job->lane > 0);
     params_int(params, 0, job->lane);
     params_int(params, 1, job->chain);
     params_int(params, 2, job->seq);
@@ -92,6 +96,7 @@ static void timer_row(struct postgres_batch *batch, enum postgres_statement whic
 {
     struct postgres_params *params = batch_params(batch, which);
     struct store_lane *lane = lane_table_by_id(&batch->store->lanes, job->lane);
+    assert(lane && due != INSTANT_NONE);
     if (which == WRITE_TIMER)
         lane->next_at = instant_earlier(lane->next_at, due);
     params_int(params, 0, lane->shard);
@@ -159,6 +164,7 @@ static void job_row(struct postgres_batch *batch, const struct postgres_entry *e
 /* Of a running job: what it will be without its lease, as far as that is known. */
 static void state_row(struct postgres_batch *batch, const struct job *job)
 {
+    assert(job->seq > 0 && job->state != STATE_NONE);
     struct postgres_params *params = batch_params(batch, WRITE_STATE);
     enum job_state state = job->state == STATE_RUNNING ? job->claimed_from : job->state;
     const int64_t numbers[] = { job->seq,
@@ -206,6 +212,7 @@ static void lease_row(struct postgres_batch *batch, const struct job *job)
 
 static void body_row(struct postgres_batch *batch, const struct postgres_entry *entry)
 {
+    assert(entry->body_here);
     struct postgres_params *params = batch_params(batch, WRITE_BODY);
     params_int(params, 0, entry->job.seq);
     params_bytes(params, 1, entry->job.payload);
@@ -254,6 +261,7 @@ enum status round_write(struct postgres_batch *batch)
 
 static void counts_row(struct postgres_params *params, const struct store_lane *lane, int64_t slot)
 {
+    assert(lane->touched);
     const struct lane_counts *now = &lane->lane.counts, *before = &lane->shown.committed;
     const int64_t numbers[] = { lane->lane.id,
                                 slot,
@@ -296,6 +304,7 @@ enum status batch_tally(struct postgres_batch *batch)
 enum status batch_seal(struct postgres_batch *batch)
 {
     struct postgres_store *store = batch->store;
+    assert(store->term > 0);
     struct trail_head head = { .number = store->progress.event_last };
     unsigned char mark[EVENT_HASH_BYTES];
     for (size_t i = 0; i < store->lanes.touched_count; i++)

@@ -25,6 +25,7 @@ static enum status pages_copy(sqlite3 *from, sqlite3 *to, struct error *err)
 
 static enum status copy_to(const struct sqlite_store *store, const char *path, struct error *err)
 {
+    assert(store->path[0] && path[0]);
     sqlite3 *from = NULL, *to = NULL;
     enum status status = sqlite_connect_reader(store, &from, err);
     if (status != STATUS_OK)
@@ -44,7 +45,7 @@ static enum status copy_to(const struct sqlite_store *store, const char *path, s
     return status;
 }
 
-static enum status path_sync(const char *path, int flags, struct error *err)
+enum status sqlite_path_sync(const char *path, int flags, struct error *err)
 {
     int fd = open(path, flags | O_CLOEXEC);
     if (fd < 0)
@@ -54,16 +55,6 @@ static enum status path_sync(const char *path, int flags, struct error *err)
         status = error_set(err, STATUS_IO, "cannot sync %s: %s", path, strerror(errno));
     close(fd);
     return status;
-}
-
-static enum status folder_sync(const char *path, struct error *err)
-{
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = '\0';
-    return path_sync(slash ? folder : ".", O_RDONLY | O_DIRECTORY, err);
 }
 
 enum status sqlite_copy(const struct sqlite_store *store, const char *path, struct error *err)
@@ -81,7 +72,7 @@ enum status sqlite_copy(const struct sqlite_store *store, const char *path, stru
 
     enum status status = copy_to(store, part, err);
     if (status == STATUS_OK)
-        status = path_sync(part, O_RDWR, err);
+        status = sqlite_path_sync(part, O_RDWR, err);
     if (status == STATUS_OK && renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_NOREPLACE) != 0)
         status = error_set(err, errno == EEXIST ? STATUS_CONFLICT : STATUS_IO, "cannot name the backup %s: %s", path,
                            strerror(errno));
@@ -89,5 +80,7 @@ enum status sqlite_copy(const struct sqlite_store *store, const char *path, stru
         unlink(part);
         return status;
     }
-    return folder_sync(path, err);
+    char folder[PATH_MAX];
+    sqlite_folder_of(path, folder);
+    return sqlite_path_sync(folder, O_RDONLY | O_DIRECTORY, err);
 }

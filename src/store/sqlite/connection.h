@@ -6,6 +6,7 @@
 
 #include "store/store.h"
 
+#include <limits.h>
 #include <sqlite3.h>
 
 /* The status of an SQLite result code, with a sentence in `err`. */
@@ -14,6 +15,10 @@ enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct er
 enum status sqlite_file_check(const char *path, struct error *err);
 /* Of a store that could not be opened: where the file itself shows why, `err` says that and what to do. Gives `status`. */
 enum status sqlite_explain(const char *path, enum status status, struct error *err);
+/* The folder that has the file; "." where the path names none. */
+void sqlite_folder_of(const char *path, char ret_folder[PATH_MAX]);
+/* Opens a file, or a folder, only to sync it. */
+enum status sqlite_path_sync(const char *path, int flags, struct error *err) MUST_CHECK;
 /* One number by an SQL text; `missing` when it gives no row or NULL. */
 enum status sqlite_query_int64(sqlite3 *db, const char *sql, int64_t missing, int64_t *ret_value,
                                struct error *err) MUST_CHECK;

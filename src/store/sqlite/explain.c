@@ -24,8 +24,9 @@ static bool has_header(const char *path)
     return got < 0 || (got == (ssize_t)sizeof first && memcmp(first, header, sizeof first) == 0);
 }
 
-static void folder_of(const char *path, char ret_folder[PATH_MAX])
+void sqlite_folder_of(const char *path, char ret_folder[PATH_MAX])
 {
+    assert(path[0]);
     snprintf(ret_folder, PATH_MAX, "%s", path);
     char *slash = strrchr(ret_folder, '/');
     if (slash)
@@ -38,7 +39,7 @@ static void explain_folder(const char *path, enum status status, struct error *e
 {
     assert(status != STATUS_OK);
     char folder[PATH_MAX];
-    folder_of(path, folder);
+    sqlite_folder_of(path, folder);
     if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
         error_set(err, status,
                   "nothing may be written in the folder %s by this user (uid %u): the store's lock and log belong there; run "
@@ -49,6 +50,7 @@ static void explain_folder(const char *path, enum status status, struct error *e
 /* What this process may not do with the file or with its folder, if there is anything. */
 static void explain_access(const char *path, const struct stat *facts, enum status status, struct error *err)
 {
+    assert(status == STATUS_IO);
     static const struct { int mode; const char *word; } modes[] = { { R_OK, "read" }, { W_OK, "written" } };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (faccessat(AT_FDCWD, path, modes[i].mode, AT_EACCESS) == 0)

@@ -79,6 +79,7 @@ static int64_t size_of(const char *path, const char *suffix)
 
 enum status sqlite_store_space(struct store *base, struct store_space *ret_space, struct error *err)
 {
+    assert(base->ops == &sqlite_store_ops);
     struct statvfs disk;
     folder_of(base->place, ret_space->folder);
     ret_space->folder_writable = access(ret_space->folder, W_OK) == 0;
@@ -125,6 +126,7 @@ static enum status connect_quiet(const char *path, sqlite3 **ret_db, struct erro
 
 static enum status facts_read(sqlite3 *db, struct store_facts *ret_facts, struct error *err)
 {
+    assert(db);
     struct store_facts facts = { .schema_newest = store_sqlite_schema_version() };
     const struct {
         const char *sql;
@@ -154,6 +156,7 @@ static enum status facts_read(sqlite3 *db, struct store_facts *ret_facts, struct
 
 enum status sqlite_store_facts(struct store *base, struct store_facts *ret_facts, struct error *err)
 {
+    assert(base->ops == &sqlite_store_ops);
     const struct sqlite_store *store = (const struct sqlite_store *)base;
     sqlite3 *db = NULL;
     enum status status = file_look(store, err);
@@ -172,6 +175,7 @@ enum status sqlite_store_facts(struct store *base, struct store_facts *ret_facts
 
 enum status sqlite_store_backup(struct store *base, const char *target, struct store_facts *ret_facts, struct error *err)
 {
+    assert(base->ops == &sqlite_store_ops);
     const struct sqlite_store *store = (const struct sqlite_store *)base;
     int64_t version;
     sqlite3 *db = NULL;
@@ -193,6 +197,7 @@ enum status sqlite_store_backup(struct store *base, const char *target, struct s
 
 enum status sqlite_store_check(struct store *base, struct error *err)
 {
+    assert(base->ops == &sqlite_store_ops);
     const struct sqlite_store *store = (const struct sqlite_store *)base;
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;

@@ -88,6 +88,7 @@ static int gathered_write(struct sqlite_log *log, sqlite3_file *file)
 static int log_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
 {
     struct sqlite_log *log = log_of(file);
+    assert(log->len >= 0 && log->len <= GATHERED_BYTES_MAX);
     if (!sqlite_room_for(log->store, (at + len) / LOG_FRAME_BYTES + 1))
         return SQLITE_FULL;
     if (log->len > 0 && (at != log->at + log->len || len > GATHERED_BYTES_MAX - log->len)) {

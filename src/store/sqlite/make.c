@@ -4,6 +4,8 @@
  */
 #include "store/sqlite/make.h"
 
+#include "store/sqlite/connection.h"
+
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -14,20 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status folder_sync(const char *folder, struct error *err)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set(err, STATUS_IO, "cannot open folder %s: %s", folder, strerror(errno));
-    enum status status = STATUS_OK;
-    if (fsync(fd) != 0)
-        status = error_set(err, STATUS_IO, "cannot sync folder %s: %s", folder, strerror(errno));
-    close(fd);
-    return status;
-}
-
 enum status sqlite_make_folders(char *path, struct error *err)
 {
+    assert(path[0]);
     enum status status = STATUS_OK;
     for (char *slash = strchr(path + 1, '/'); slash && status == STATUS_OK; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -36,14 +27,6 @@ enum status sqlite_make_folders(char *path, struct error *err)
         *slash = '/';
     }
     return status;
-}
-
-static void folder_of(const char *path, char ret_folder[PATH_MAX])
-{
-    snprintf(ret_folder, PATH_MAX, "%s", path);
-    char *slash = strrchr(ret_folder, '/');
-    assert(slash); /* path_copy sees to it */
-    slash[slash == ret_folder] = '\0';
 }
 
 /* `path` with something behind it; false: no file of a name so long. */
@@ -75,7 +58,7 @@ static bool entry_counts(const char *name, const char *file)
 static enum status folder_check(const char *path, struct error *err)
 {
     char folder[PATH_MAX];
-    folder_of(path, folder);
+    sqlite_folder_of(path, folder);
     DIR *entries = opendir(folder);
     if (!entries)
         return error_set(err, STATUS_INVALID,
@@ -96,6 +79,7 @@ static enum status folder_check(const char *path, struct error *err)
 
 enum status sqlite_make_check(const char *path, bool anywhere, struct error *err)
 {
+    assert(path[0]);
     struct stat facts;
     if (stat(path, &facts) == 0) {
         if (facts.st_size > 0 || bytes_beside(path, ".new") >= 0)
@@ -135,14 +119,14 @@ enum status sqlite_make_begin(char *path, struct error *err)
         return STATUS_OK;
     if (!beside(path, ".new", mark))
         return error_set(err, STATUS_INVALID, "the store's path is too long");
-    folder_of(path, folder);
+    sqlite_folder_of(path, folder);
     enum status status = file_make(mark, &made, err);
     if (status == STATUS_OK && made) /* the mark first: an empty file without it is a lost store */
-        status = folder_sync(folder, err);
+        status = sqlite_path_sync(folder, O_RDONLY | O_DIRECTORY, err);
     if (status == STATUS_OK)
         status = file_make(path, &made, err);
     if (status == STATUS_OK && made)
-        status = folder_sync(folder, err);
+        status = sqlite_path_sync(folder, O_RDONLY | O_DIRECTORY, err);
     return status;
 }
 

@@ -103,6 +103,7 @@ static enum status prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stat
 
 static void bind(sqlite3_stmt *statement, int parameter, char type, const struct move_value *value)
 {
+    assert(parameter > 0);
     if (parameter > sqlite3_bind_parameter_count(statement))
         return; /* it wants fewer columns than there are */
     if (value->null)
@@ -157,6 +158,7 @@ static enum status row_read(sqlite3_stmt *statement, const char *types, struct a
 static enum status rows_read(sqlite3 *db, sqlite3_stmt *statement, enum move_kind kind, struct arena *memory,
                              struct move_page *page, struct error *err)
 {
+    assert(page->count == 0 && page->columns <= MOVE_COLUMNS_MAX);
     const char *types = move_kind_facts(kind)->types;
     size_t bytes = 0;
     int result = SQLITE_ROW;
@@ -178,6 +180,7 @@ static enum status rows_read(sqlite3 *db, sqlite3_stmt *statement, enum move_kin
 static enum status move_read(struct store *base, enum move_kind kind, const struct move_value *after, struct arena *memory,
                              struct move_page *ret_page, struct error *err)
 {
+    assert(kind < MOVE_KINDS);
     static const struct move_value first = { .number = -1, .bytes = { "", 0 } };
     const struct move_kind_facts *facts = move_kind_facts(kind);
     struct move_page page = { .columns = (int)strlen(facts->types) };
@@ -227,6 +230,7 @@ static struct move_value extra_of(const struct sqlite_store *store, enum move_ki
 static enum status rows_write(const struct sqlite_store *store, const char *sql, enum move_kind kind,
                               const struct move_page *page, struct error *err)
 {
+    assert(!sqlite3_get_autocommit(store->db)); /* a page and its note are one transaction */
     const char *types = move_kind_facts(kind)->types;
     sqlite3_stmt *statement = NULL;
     enum status status = prepare(store->db, sql, &statement, err);
@@ -295,6 +299,7 @@ static enum status move_write(struct store *base, enum move_kind kind, const str
 
 static enum status move_end(struct store *base, struct error *err)
 {
+    assert(sqlite3_get_autocommit(db_of(base)));
     return note_write(db_of(base), (struct slice){ "", 0 }, err);
 }
 

@@ -113,6 +113,7 @@ struct reading {
 static enum status reader_open(struct store *store, enum query first, enum query last, struct store_reader **ret_reader,
                                struct error *err)
 {
+    assert(store->ops == &sqlite_store_ops && first <= last && last < QUERY_COUNT);
     struct sqlite_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
@@ -138,7 +139,6 @@ static enum status reader_open(struct store *store, enum query first, enum query
 
 enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err)
 {
-    assert(ret_reader);
     int64_t version;
     bool own = ((struct sqlite_store *)store)->db != NULL; /* it was opened, and so has this program's version */
     enum status status = own ? STATUS_OK : sqlite_version_check((struct sqlite_store *)store, false, &version, err);
@@ -476,7 +476,6 @@ static enum status scan_id(const struct reading *reading, const struct job_filte
 static enum status page_read(const struct reading *reading, const struct job_filter *filter, size_t max, bool with_payload,
                              struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq)
 {
-    assert(reading->memory);
     struct found found;
     bool brief = filter->brief && !with_payload;
     int64_t next = 0;
@@ -516,7 +515,6 @@ enum status sqlite_reader_jobs(struct store_reader *base, const struct job_filte
 
 static enum status event_read(const struct reading *reading, sqlite3_stmt *query, struct event *ret_event)
 {
-    assert(reading->memory);
     int64_t type = sqlite3_column_int64(query, 2), state = sqlite3_column_int64(query, 3);
     struct slice hash = sqlite_column_slice(query, 10);
     struct slice salt = sqlite_column_slice(query, 12), digest = sqlite_column_slice(query, 13);
@@ -567,6 +565,7 @@ enum status sqlite_reader_events(struct store_reader *base, int64_t after, size_
     sqlite3_bind_int64(query, 2, (int64_t)page_size(max));
     enum status status = query_next(&reading, which, &more);
     while (status == STATUS_OK && more) {
+        assert(count < page_size(max));
         status = event_read(&reading, query, &events[count++]);
         if (status == STATUS_OK)
             status = query_next(&reading, which, &more);
@@ -658,7 +657,6 @@ enum status sqlite_reader_history(struct store_reader *base, struct slice tenant
 
 static enum status lane_read(const struct reading *reading, sqlite3_stmt *query, struct lane *ret_lane)
 {
-    assert(reading->memory);
     struct lane lane = {
         .id = sqlite3_column_int64(query, 0),
         .counts = {
@@ -693,6 +691,7 @@ enum status sqlite_reader_lanes(struct store_reader *base, int64_t after, size_t
     sqlite3_bind_int64(query, 2, (int64_t)page_size(max));
     enum status status = query_next(&reading, QUERY_LANES, &more);
     while (status == STATUS_OK && more) {
+        assert(count < page_size(max));
         status = lane_read(&reading, query, &lanes[count++]);
         if (status == STATUS_OK)
             status = query_next(&reading, QUERY_LANES, &more);
@@ -785,6 +784,7 @@ enum status sqlite_reader_saved_list(struct store_reader *base, struct slice spa
     sqlite3_bind_int64(query, 3, (int64_t)page_size(max));
     enum status status = query_next(&reading, QUERY_SAVED_LIST, &more);
     while (status == STATUS_OK && more) {
+        assert(count < page_size(max));
         status = copy_text(&reading, query, 0, &saved[count].name);
         if (status == STATUS_OK)
             status = copy_text(&reading, query, 1, &saved[count++].value);

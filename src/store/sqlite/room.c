@@ -93,6 +93,7 @@ static int guard_close(sqlite3_file *file)
 
 enum status sqlite_room_guard(sqlite3 *db, struct error *err)
 {
+    assert(db);
     sqlite3_file *file = NULL;
     int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (result != SQLITE_OK)
@@ -115,6 +116,7 @@ enum status sqlite_room_guard(sqlite3 *db, struct error *err)
 /* Closed after SQLite's own: its locks on the file would go with it. A new store has the file from its first write on. */
 static bool index_open(struct sqlite_store *store)
 {
+    assert(store->path);
     char name[PATH_MAX];
     if (store->log.index_fd < 0 && snprintf(name, sizeof name, "%s-shm", store->path) < (int)sizeof name)
         store->log.index_fd = open(name, O_RDWR | O_CLOEXEC);

@@ -40,6 +40,7 @@ struct rows_cursor {
 static int table_connect(sqlite3 *db, void *context, int argc, const char *const *argv, sqlite3_vtab **ret_table, char **err)
 {
     const struct sqlite_rows *rows = context;
+    assert(rows->columns > 0 && rows->columns <= COLUMNS_MAX);
     char sql[16 + COLUMNS_MAX * 5] = "CREATE TABLE x(c0";
     (void)argc;
     (void)argv;
@@ -130,6 +131,7 @@ static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 
 static int cursor_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret_rowid)
 {
+    assert(((struct rows_cursor *)cursor)->row < ((struct rows_cursor *)cursor)->rows->count);
     *ret_rowid = (sqlite3_int64)((struct rows_cursor *)cursor)->row;
     return SQLITE_OK;
 }
@@ -199,6 +201,7 @@ static enum status gone_write(struct sqlite_batch *batch)
 {
     static const enum statement steps[] = { STATEMENT_JOB_DELETE, STATEMENT_PAYLOAD_DELETE };
     struct sqlite_gone gone = batch->store->gone;
+    assert(gone.first <= gone.last);
     enum status status = STATUS_OK;
     batch->store->gone = (struct sqlite_gone){ 0 };
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && gone.last > 0 && status == STATUS_OK; i++) {
