@@ -60,6 +60,24 @@ wait_for() {
     until_true "$@" || { echo "Bail out! never: $*"; cat "$work/err" 2>/dev/null; exit 1; }
 }
 
+# receive: starts a receiver ($receiver, $url) that notes in $work/requests what it is sent.
+receive() {
+    python3 "$root/tests/cases/receiver.py" "$work" &
+    receiver=$!
+    wait_for test -s "$work/port"
+    url=http://127.0.0.1:$(cat "$work/port")
+}
+
+# serve ARGUMENTS...: starts the daemon of $work/insist.yaml ($daemon), which commands then talk to; it logs to $work/serve.err.
+serve() {
+    : >"$work/serve.out" # the last one's word is not this one's
+    "$insist" serve "$@" -c "$work/insist.yaml" >"$work/serve.out" 2>>"$work/serve.err" &
+    daemon=$!
+    wait_for grep -q 'listens on' "$work/serve.out"
+    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
+    export INSIST_SERVER
+}
+
 finish() {
     echo "1..$number"
     [ "$failures" = 0 ]

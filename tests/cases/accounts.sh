@@ -44,11 +44,7 @@ check "what a tenant's account lacks is told where it is written" ended 2 'bad.y
 printf 'destinations:\n  x:\n    url: http://a.example\n    tenants: { acme: { tls: { cert: /no.pem, key: /no.key } } }\n' >"$work/bad.yaml"
 ask check -c "$work/bad.yaml"
 check "also a file that is not there" ended 2 'tenant "acme"' '/no.pem: No such file'
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 
 check "a tenant without an account is sent with the destination's" deliver A-1 globex
 check "at its url, with its key" grep -q '"path": "/all".*"X-Key": "of-all"' "$work/requests"

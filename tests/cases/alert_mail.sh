@@ -42,11 +42,7 @@ destinations:
 END2
 ask check -c "$work/insist.yaml"
 check "the file is valid" ended 0 '2 destinations'
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 
 # ---- it begins ----
 for i in 1 2 3 4 5 6 7 8; do

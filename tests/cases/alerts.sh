@@ -21,15 +21,6 @@ END
 told_once() {
     [ "$(told "$@")" = 1 ]
 }
-start() {
-    rm -f "$work/serve.out"
-    : >"$work/serve.out"
-    "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>>"$work/serve.err" &
-    daemon=$!
-    wait_for grep -q 'listens on' "$work/serve.out"
-    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-    export INSIST_SERVER
-}
 listed() { # STATE TEXT
     "$insist" alerts --state "$1" | grep -qF "$2"
 }
@@ -49,7 +40,7 @@ destinations:
 END
 ask check -c "$work/insist.yaml"
 check "the file is valid, and a webhook is no destination of the user's" ended 0 '1 destination,'
-start
+serve --init
 ask alerts
 check "nothing stands" ended 0
 ask doctor -c "$work/insist.yaml"
@@ -70,7 +61,7 @@ ask dest list
 check "the webhook's destination shows" ended 0 'notify.ops'
 kill -KILL "$daemon"
 wait "$daemon" 2>/dev/null
-start
+serve --init
 check "after a crash it stands" until_true listed standing 'they called'
 ask dest contingency claims --leave
 check "the way back" ended 0 'claims: recovering'

@@ -5,15 +5,6 @@ unset INSIST_SERVER INSIST_TOKEN
 daemon= receiver= tls=
 trap 'kill $daemon $receiver $tls 2>/dev/null; rm -rf "$work"' EXIT
 
-start() {
-    rm -f "$work/serve.out"
-    : >"$work/serve.out"
-    "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>>"$work/serve.err" &
-    daemon=$!
-    wait_for grep -q 'listens on' "$work/serve.out"
-    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-    export INSIST_SERVER
-}
 says() { # COMMAND... -- TEXT: what insist prints has it
     args=
     while [ "$1" != -- ]; do args="$args $1"; shift; done
@@ -46,7 +37,7 @@ destinations:
   claims: { preset: http, url: "$url/claims", allow_private: true, concurrency: 1 }
   secure: { preset: http, url: "https://127.0.0.1:$(cat "$work/tls/port")/claims", allow_private: true }
 END
-start
+serve --init
 
 # ---- one job ----
 ask add claims --tenant A --id bad --data 'refused A'
@@ -92,7 +83,7 @@ check "which is what all wait for" ended 0 'destination claims is held (job d1 o
     'insist dest resume claims'
 kill -KILL "$daemon"
 wait "$daemon" 2>/dev/null
-start
+serve --init
 ask dest show claims
 check "it outlives a crash" ended 0 blocked 'job d1 of tenant D'
 : >"$work/open"

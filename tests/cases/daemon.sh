@@ -14,10 +14,7 @@ received() { # HEX: a body
     grep -q "\"body\": \"$1\"" "$work/requests"
 }
 
-python3 "$root/tests/cases/receiver.py" "$work" &
-receiver=$!
-wait_for test -s "$work/port"
-url=http://127.0.0.1:$(cat "$work/port")
+receive
 cat >"$work/insist.yaml" <<END
 listen: 127.0.0.1:0
 store: sqlite:$work/data/insist.db
@@ -25,12 +22,7 @@ destinations:
   orders: { url: "$url/orders", allow_private: true, retry: { max_retries: 1, base: 100ms, floor: 50ms, cap: 1s } }
   held: { transport: pull }
 END
-: >"$work/serve.out"
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 
 # ---- add ----
 printf 'hello\n' >"$work/in"

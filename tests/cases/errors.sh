@@ -5,14 +5,6 @@ unset INSIST_SERVER INSIST_TOKEN
 daemon= receiver=
 trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
-start() {
-    : >"$work/serve.out"
-    "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>>"$work/serve.err" &
-    daemon=$!
-    wait_for grep -q 'listens on' "$work/serve.out"
-    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-    export INSIST_SERVER
-}
 shows() { # TEXT
     "$insist" errors | grep -qF -- "$1"
 }
@@ -20,10 +12,7 @@ shows_not() { # TEXT
     ! shows "$1"
 }
 
-python3 "$root/tests/cases/receiver.py" "$work" &
-receiver=$!
-wait_for test -s "$work/port"
-url=http://127.0.0.1:$(cat "$work/port")
+receive
 cat >"$work/insist.yaml" <<END
 listen: 127.0.0.1:0
 store: sqlite:$work/data/insist.db
@@ -34,7 +23,7 @@ destinations:
     retry: { max_retries: 2, base: 50ms, floor: 20ms, cap: 100ms }
     errors: { transient: [http:503] }
 END
-start
+serve --init
 
 ask errors
 check "none at first" ended 0 'No unknown errors'
@@ -62,7 +51,7 @@ fingerprint=$(grep -o '"fingerprint":"[0-9a-f]*","destination":"orders","code":"
 "$insist" errors >"$work/before"
 kill "$daemon"
 wait "$daemon"
-start
+serve --init
 check "a restart keeps them" until_true shows "$(grep warming "$work/before" | head -n 1)"
 ask errors forget "$fingerprint"
 check "one is forgotten" ended 0 "$fingerprint: forgotten"

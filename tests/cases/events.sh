@@ -5,14 +5,6 @@ unset INSIST_SERVER INSIST_TOKEN
 daemon= receiver=
 trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
-serve() {
-    : >"$work/serve.out" # the last daemon's line is not this one's
-    "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>>"$work/serve.err" &
-    daemon=$!
-    wait_for grep -q 'listens on' "$work/serve.out"
-    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-    export INSIST_SERVER
-}
 post() { # JOB
     curl -s -X POST -H 'Content-Type: application/json' --data "$1" "$INSIST_SERVER/v1/jobs"
 }
@@ -78,7 +70,7 @@ printf 'events:\n  - { name: a, to: nobody, on: [dying] }\n' >"$work/bad.yaml"
 ask check -c "$work/bad.yaml"
 check "what is wrong with an entry is told where it is written" ended 2 'bad.yaml:2:' 'must be all, attempt, or the type' \
     'goes to "nobody", which is no destination'
-serve
+serve --init
 
 check "a job is told of" test "$(post '{"destination": "web", "id": "a", "payload": "fine", "callback": {"destination": "desk"}}' | grep -c '"id":"a"')" = 1
 check "in every step" until_true is_said 1 /events 'b["type"] == "insist.job.completed" and b["subject"] == "a" and b["data"]["destination"] == "web"'
@@ -114,7 +106,7 @@ for round in 1 2 3; do
     done
     kill -9 $daemon
     wait $daemon 2>/dev/null
-    serve
+    serve --init
 done
 check "after kills every job is told of to its end" until_true is_said 24 /events 'b["subject"].startswith("r") and b["type"] == "insist.job.completed"'
 check "and from its beginning" is_said 24 /events 'b["subject"].startswith("r") and b["type"] == "insist.job.accepted"'

@@ -11,14 +11,6 @@ state_is() { # STATE ID
 says() { # ID TEXT
     "$insist" job "$1" -o json | grep -qF -e "$2"
 }
-serve() {
-    : >"$work/serve.out" # the last one's word is not this one's
-    "$insist" serve "$@" -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-    daemon=$!
-    wait_for grep -q 'listens on' "$work/serve.out"
-    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-    export INSIST_SERVER
-}
 
 cat >"$work/deliver" <<'END'
 #!/bin/sh

@@ -25,11 +25,7 @@ destinations:
     allow_private: true
     smtp: { from: ops@example.org, helo: insist.test }
 END
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 
 cat >"$work/message.json" <<'END'
 {"to": ["Jürgen <bob@example.net>", "eve@example.net"], "bcc": "hidden@example.net", "subject": "Grüße from insist",

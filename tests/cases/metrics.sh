@@ -5,15 +5,6 @@ unset INSIST_SERVER INSIST_TOKEN
 daemon=
 trap 'kill $daemon 2>/dev/null; rm -rf "$work"' EXIT
 
-start() {
-    rm -f "$work/serve.out" # of the one before
-    : >"$work/serve.out"
-    "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-    daemon=$!
-    wait_for grep -q 'listens on' "$work/serve.out"
-    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-    export INSIST_SERVER
-}
 scrape() {
     curl -sf -D "$work/headers" "$INSIST_SERVER/metrics" >"$work/metrics"
 }
@@ -35,7 +26,7 @@ destinations:
   gone: { url: "http://127.0.0.1:1/", allow_private: true, retry: { base: 1h, floor: 1h, cap: 5h } }
   held: { transport: pull }
 END
-start
+serve --init
 ask add gone --id 1 --tenant t --data x
 ask add held --id 2 --tenant t --data x
 ask add held --id 3 --tenant u --data x
@@ -55,7 +46,7 @@ ask cancel 3 --tenant u
 ask dest pause held
 kill "$daemon"
 wait "$daemon"
-start
+serve --init
 scrape
 check "jobs are right after a restart" grep -qxF 'insist_jobs{destination="gone",state="waiting"} 1' "$work/metrics"
 check "of tenants too" grep -qxF 'insist_tenant_jobs{destination="held",tenant="t",state="pending"} 1' "$work/metrics"

@@ -14,11 +14,7 @@ destinations:
   shop-orders: { preset: http, url: "http://user:hunter2@127.0.0.1:1/orders?key=hunter2", allow_private: true, description: Orders of the shop }
   work: { transport: pull, errors: { permanent: [BROKEN] } }
 END
-"$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve
 
 # Lists that are empty say so, and nothing stands where a program would read.
 for list in 'jobs|There are no jobs.' 'dead list|There are no dead letters.' 'alerts|There are no alerts.' 'incidents|There are no incidents.' \

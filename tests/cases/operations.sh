@@ -4,10 +4,7 @@
 unset INSIST_SERVER INSIST_TOKEN
 daemon='' receiver=''
 trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
-python3 "$root/tests/cases/receiver.py" "$work" &
-receiver=$!
-wait_for test -s "$work/port"
-url=http://127.0.0.1:$(cat "$work/port")
+receive
 cat >"$work/insist.yaml" <<END
 listen: 127.0.0.1:0
 store: sqlite:$work/data/insist.db
@@ -16,11 +13,7 @@ destinations:
   invoices-with-a-name-that-is-longer-than-others: { transport: pull }
   letters: { preset: http, url: "$url/letters", allow_private: true }
 END
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 
 ask shape
 check "nothing has no age" ended 0 'TOTAL  0'

@@ -5,10 +5,7 @@
 unset INSIST_SERVER INSIST_TOKEN
 daemon='' receiver=''
 trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
-python3 "$root/tests/cases/receiver.py" "$work" &
-receiver=$!
-wait_for test -s "$work/port"
-url=http://127.0.0.1:$(cat "$work/port")
+receive
 cat >"$work/insist.yaml" <<END
 listen: 127.0.0.1:0
 store: sqlite:$work/data/insist.db
@@ -17,11 +14,7 @@ destinations:
   invoices: { preset: sifen, url: "$url/invoices", allow_private: true, in_doubt: park }
 END
 cd "$work" || exit 1
-"$insist" serve --init -c insist.yaml >serve.out 2>serve.err &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 cat >"$work/fill.py" <<'END'
 import json, sys, urllib.request
 def post(path, body):

@@ -49,11 +49,7 @@ check "the configuration is valid" ended 0 'valid; 2 destinations'
 sed 's/region: sa-east-1, //' "$work/insist.yaml" >"$work/bad.yaml"
 ask check -c "$work/bad.yaml"
 check "without a region it is not" ended 2 'needs ses.region'
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 
 cat >"$work/message.json" <<'END'
 {"to": ["Jürgen <bob@example.net>", "eve@example.net"], "bcc": "hidden@example.net", "subject": "Grüße",

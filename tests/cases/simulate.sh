@@ -143,11 +143,7 @@ destinations:
   claims: { preset: tiss, url: "http://127.0.0.1:1/", allow_private: true, breaker: { enabled: false } }
   other: { url: "http://127.0.0.1:1/", allow_private: true }
 END
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 i=0
 while [ $i -lt 60 ]; do
     i=$((i + 1))

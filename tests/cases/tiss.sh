@@ -26,11 +26,7 @@ url=http://127.0.0.1:$(cat "$work/port")
     echo "  park: { preset: tiss, url: \"$url/page\", allow_private: true, in_doubt: park }"
 } >"$work/insist.yaml"
 mkdir "$work/data"
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 
 became() { # NAME STATE CLASS TEXT: what the claim sent to NAME is after its first send
     "$insist" job "CLM-$1-1" -o json >"$work/job" && python3 - "$work/job" "$2" "$3" "$4" <<'END'

@@ -27,11 +27,7 @@ destinations:
     ses: { region: aws-ses-v2-local }
     smtp: { from: ops@example.org }
 END
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
-daemon=$!
-wait_for grep -q 'listens on' "$work/serve.out"
-INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
-export INSIST_SERVER
+serve --init
 state_is() { "$insist" job "$2" -o json | grep -q "\"state\":\"$1\""; }
 stored() { curl -sS "http://127.0.0.1:$port/store" | grep -qF -e "$1"; }
 
