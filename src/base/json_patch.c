@@ -198,7 +198,8 @@ static json_t *merge(const json_t *document, const json_t *patch)
     return merged;
 }
 
-json_t *json_patch_apply(const json_t *patch, const json_t *document)
+/* The document after it, a new reference; NULL: it cannot be applied to that. `patch` passes json_patch_check. */
+static json_t *json_patch_apply(const json_t *patch, const json_t *document)
 {
     if (json_is_object(patch))
         return merge(document, patch);

@@ -14,8 +14,6 @@ enum { JSON_PATCH_OPERATIONS_MAX = 100, JSON_POINTER_BYTES_MAX = 1024 };
 
 /* Whether it can be one. STATUS_INVALID: *err says what is wrong with it. */
 enum status json_patch_check(const json_t *patch, struct error *err) MUST_CHECK;
-/* The document after it, a new reference; NULL: it cannot be applied to that. `patch` passes json_patch_check. */
-json_t *json_patch_apply(const json_t *patch, const json_t *document);
 /* The same of a text; *ret_text is left as it is where that is no JSON, or would be longer than `bytes_max`. */
 void json_patch_text(const json_t *patch, struct slice text, size_t bytes_max, struct arena *memory, struct slice *ret_text);
 

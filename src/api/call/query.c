@@ -145,7 +145,8 @@ void call_list_begin(struct call *call, struct call_list *list, const char *name
     json_array_begin(&list->json);
 }
 
-void json_member_id(struct json_writer *json, const char *name, int64_t id)
+/* The id of an event, as text: one day it is more than a number, and then scripts must not have counted with it. */
+static void json_member_id(struct json_writer *json, const char *name, int64_t id)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, id);

@@ -32,8 +32,6 @@ struct call_list {
     struct json_writer json;
 };
 void call_list_begin(struct call *call, struct call_list *list, const char *name);
-/* The id of an event, as text: one day it is more than a number, and then scripts must not have counted with it. */
-void json_member_id(struct json_writer *json, const char *name, int64_t id);
 /* "next": the cursor of the next page, as text, or null. */
 void json_member_cursor(struct json_writer *json, int64_t next);
 

@@ -127,7 +127,8 @@ bool filter_is_empty(const struct job_walk *walk)
            !filter_has_rest(filter);
 }
 
-void filter_write(struct json_writer *json, const struct job_walk *walk)
+/* The members that say which jobs are meant, as the API takes and gives them; only what was given is written. */
+static void filter_write(struct json_writer *json, const struct job_walk *walk)
 {
     json_object_begin(json);
     for (size_t i = 0; i < MEMBERS; i++) {

@@ -53,8 +53,6 @@ struct redrive_record {
 const char *redrive_state_name(enum redrive_state state);
 void redrive_record_release(struct redrive_record *record);
 
-/* The members that say which jobs are meant, as the API takes and gives them; only what was given is written. */
-void filter_write(struct json_writer *json, const struct job_walk *walk);
 /* Texts live in `memory`. STATUS_INVALID: *err says what is wrong. */
 enum status filter_read(const json_t *object, struct arena *memory, struct job_walk *ret_walk, struct error *err) MUST_CHECK;
 /* Sets one member by its name; as above. STATUS_NOT_FOUND: there is no such. */

@@ -128,7 +128,8 @@ struct broker_entry *broker_first(struct broker_link *link)
     return link->written.first;
 }
 
-void broker_put_off(struct broker_link *link, struct slice code, struct slice text)
+/* Those that wait are answered so; the connection stays. */
+static void broker_put_off(struct broker_link *link, struct slice code, struct slice text)
 {
     struct broker_queue waiting = link->waiting; /* who is answered may start the next at once */
     struct broker_entry *entry;

@@ -80,8 +80,6 @@ void broker_answer(struct broker_link *link, struct broker_entry *entry, enum ou
  * too if `certain` that they did not arrive, else they are in doubt. It is closed.
  */
 void broker_refuse(struct broker_link *link, bool certain, struct slice code, struct slice text);
-/* Those that wait are answered so; the connection stays. */
-void broker_put_off(struct broker_link *link, struct slice code, struct slice text);
 /* The next job gets a new connection. */
 void broker_leave(struct broker_link *link);
 

@@ -92,7 +92,12 @@ static bool is_own_call(struct slice payload, bool *ret_bulk)
     return own;
 }
 
-enum status ses_body_make(const struct smtp_source *source, struct buffer *ret_body, bool *ret_bulk, struct error *err)
+/*
+ * The call's body: of an e-mail as transport smtp takes it a SendEmail with the raw message; another is taken as it is.
+ * `ret_bulk`: it is one of SendBulkEmail. Errors as of smtp_message_make.
+ */
+static enum status ses_body_make(const struct smtp_source *source, struct buffer *ret_body, bool *ret_bulk,
+                                 struct error *err)
 {
     *ret_bulk = false;
     if (!is_own_call(source->payload, ret_bulk))

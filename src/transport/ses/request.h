@@ -8,13 +8,6 @@
 #include "transport/http/request.h"
 #include "transport/smtp/message.h"
 
-/*
- * The call's body: of an e-mail as transport smtp takes it a SendEmail with the raw message; another is taken as it is.
- * `ret_bulk`: it is one of SendBulkEmail. Errors as of smtp_message_make.
- */
-enum status ses_body_make(const struct smtp_source *source, struct buffer *ret_body, bool *ret_bulk,
-                          struct error *err) MUST_CHECK;
-
 /* As http_request_make. */
 enum status ses_request_make(const struct send *send, instant now, struct http_request *ret_request,
                              struct error *err) MUST_CHECK;
