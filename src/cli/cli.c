@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 
-#include "cli/commands.h"
+#include "cli/offline/offline.h"
 #include "cli/options.h"
 #include "config/problems.h"
 #include "daemon/daemon.h"

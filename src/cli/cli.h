@@ -60,6 +60,8 @@ struct command {
 extern const struct command commands[];
 /* NULL when there is none of that name. */
 const struct command *command_find(struct slice name);
+int command_version(struct cli *cli);
+int command_help(struct cli *cli);
 /* Prints the page of that command: usage, options, examples. */
 int help_print(const struct command *command);
 

@@ -1,4 +1,6 @@
-#include "cli/commands.h"
+#include "cli/offline/offline.h"
+#include "cli/operate/operate.h"
+#include "cli/play/play.h"
 
 /* They are in the order of the list. */
 const struct command commands[] = {

@@ -1,5 +1,5 @@
 #include "base/embedded.h"
-#include "cli/commands.h"
+#include "cli/cli.h"
 #include "cli/options.h"
 
 #include <assert.h>

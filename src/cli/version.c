@@ -1,5 +1,5 @@
 #include "base/json.h"
-#include "cli/commands.h"
+#include "cli/cli.h"
 #include "cli/options.h"
 
 #include <curl/curl.h>

@@ -1,8 +1,8 @@
 #include "core/decision/backoff.h"
 
 #include "base/json.h"
-#include "cli/commands.h"
 #include "cli/offline/configuration.h"
+#include "cli/offline/offline.h"
 #include "cli/options.h"
 #include "cli/talk/table.h"
 

@@ -1,7 +1,7 @@
 #include "base/json.h"
 #include "base/units.h"
-#include "cli/commands.h"
 #include "cli/offline/configuration.h"
+#include "cli/offline/offline.h"
 #include "cli/options.h"
 #include "store/inspect.h"
 

@@ -1,7 +1,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/commands.h"
 #include "cli/offline/configuration.h"
+#include "cli/offline/offline.h"
 #include "cli/options.h"
 #include "cli/talk/input.h"
 #include "cli/talk/lines.h"

@@ -1,8 +1,8 @@
 #include "cli/offline/doctor.h"
 
 #include "base/log.h"
-#include "cli/commands.h"
 #include "cli/offline/configuration.h"
+#include "cli/offline/offline.h"
 #include "cli/options.h"
 #include "cli/talk/client.h"
 #include "cli/talk/show.h"

@@ -1,5 +1,5 @@
 #include "base/json.h"
-#include "cli/commands.h"
+#include "cli/offline/offline.h"
 #include "cli/options.h"
 #include "config/config.h"
 

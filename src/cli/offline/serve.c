@@ -1,6 +1,6 @@
 #include "base/log.h"
-#include "cli/commands.h"
 #include "cli/offline/configuration.h"
+#include "cli/offline/offline.h"
 #include "cli/options.h"
 #include "daemon/daemon.h"
 

@@ -1,7 +1,7 @@
 #include "base/json.h"
 #include "api/call/json_text.h"
 #include "cli/cli.h"
-#include "cli/commands.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/client.h"
 #include "cli/talk/input.h"

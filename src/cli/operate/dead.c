@@ -1,5 +1,5 @@
-#include "cli/commands.h"
 #include "cli/operate/letters.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/pages.h"
 

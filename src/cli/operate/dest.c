@@ -1,6 +1,6 @@
 #include "api/operate/incident_view.h"
 #include "base/json.h"
-#include "cli/commands.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/action.h"
 #include "cli/talk/pages.h"

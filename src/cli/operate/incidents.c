@@ -1,5 +1,5 @@
 #include "base/json.h"
-#include "cli/commands.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/action.h"
 #include "cli/talk/input.h"

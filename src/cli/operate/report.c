@@ -1,4 +1,4 @@
-#include "cli/commands.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/client.h"
 

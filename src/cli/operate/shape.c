@@ -3,7 +3,7 @@
  */
 #include "base/instant.h"
 #include "base/json.h"
-#include "cli/commands.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/rows.h"
 #include "cli/talk/show.h"

@@ -1,6 +1,6 @@
 #include "base/json.h"
 #include "base/units.h"
-#include "cli/commands.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 
 #include <errno.h>

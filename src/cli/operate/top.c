@@ -1,7 +1,7 @@
 /*
  * Destinations as they stand, worst first, again and again: the page's first screen in a terminal.
  */
-#include "cli/commands.h"
+#include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/rows.h"
 #include "cli/talk/show.h"

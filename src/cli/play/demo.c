@@ -1,7 +1,7 @@
 #include "base/log.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/play/child.h"
+#include "cli/play/play.h"
 #include "cli/talk/client.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "base/units.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/play/flaky.h"
+#include "cli/play/play.h"
 
 #include <event2/event.h>
 #include <inttypes.h>

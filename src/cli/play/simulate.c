@@ -1,5 +1,5 @@
 #include "base/log.h"
-#include "cli/commands.h"
+#include "cli/play/play.h"
 #include "cli/play/simulate_options.h"
 #include "cli/talk/table.h"
 #include "sim/report.h"
