@@ -11,7 +11,7 @@
 struct guests {
     struct guests_settings settings;
     struct camunda *camunda;
-    struct forward *forward; /* NULL: nodes share the store */
+    struct forward *forward;
     struct sources *sources;
 };
 
