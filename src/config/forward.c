@@ -128,7 +128,8 @@ static void callbacks_make(struct settings *settings, struct map *by_name)
     const struct place place = settings_place_of(settings, &config->callbacks, (struct place){ settings->file, 0, 0 });
     if (config->callbacks.allow.count > 0 && config->callbacks.sign.secrets.count == 0)
         problem_add(settings->problems, place,
-                    "callbacks: who may be called must be able to tell these requests from others; give callbacks.sign.secrets");
+                    "callbacks: who may be called must be able to tell these requests from others; give"
+                    " callbacks.sign.secrets");
     for (size_t i = 0; i < config->callbacks.allow.count && config->internal; i++) {
         char name[DESTINATION_NAME_BYTES_MAX + 1];
         struct destination_config *made = &config->internal[config->internal_count];

@@ -482,7 +482,8 @@ static enum status open_transports(struct daemon *daemon, struct error *err)
     long queues_max = part_of(all, QUEUES_ONE_IN);
     if (programs_max > PROGRAMS_MAX)
         programs_max = PROGRAMS_MAX;
-    long others = relays_max(config) + (sends_by(config, TRANSPORT_SMTP) ? mail_max : 0) + (sends_by(config, TRANSPORT_SES) ? mail_max : 0) +
+    long others = relays_max(config) + (sends_by(config, TRANSPORT_SMTP) ? mail_max : 0) +
+                  (sends_by(config, TRANSPORT_SES) ? mail_max : 0) +
                   (sends_by(config, TRANSPORT_EXEC) ? programs_max * EXEC_DESCRIPTORS : 0) +
                   (sends_by(config, TRANSPORT_REDIS) ? queues_max : 0) + (sends_by(config, TRANSPORT_AMQP) ? queues_max : 0);
     struct http_settings http = { .now = daemon_now, .context = daemon, .connections_max = all > others ? all - others : 1 };

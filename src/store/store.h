@@ -211,9 +211,9 @@ struct op_job {
 };
 
 /*
- * OP_PURGE: deletes one dead letter. Its events stay. With `export` it is one whose time is over, which becomes that job: both
- * happen or none, and what refuses the job (STATUS_FULL, ...) is the operation's status. OP_ERASE: the same to any job that nobody has a lease of, because of a
- * person: nothing of what it brought stays on disk. STATUS_CONFLICT: it is running.
+ * OP_PURGE: deletes one dead letter. Its events stay. With `export` it is one whose time is over, which becomes that job:
+ * both happen or none, and what refuses the job (STATUS_FULL, ...) is the operation's status. OP_ERASE: the same to any job
+ * that nobody has a lease of, because of a person: nothing of what it brought stays on disk. STATUS_CONFLICT: it is running.
  *
  * OP_ERASE_EVENTS: takes the data out of events, whose digests stay, so that the chain holds (trail.h). Those that are of an
  * older form keep theirs; those without data, without the event, or erased before, are neither erased nor left. What OP_SAVE
@@ -258,9 +258,9 @@ struct due_letter {
  * OP_PROMOTE: what time has done up to `now`, at most `max` jobs: waiting and scheduled jobs become ready;
  * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and finished jobs past
  * forget_at are deleted, the former with an event. Dead letters of `exports` are put off instead: those that are wanted,
- * which are in `due`, by wanted_ms, the others by unwanted_ms. So one that could not be exported is there again. A time has come when it is not after `now`. Overdue first come
- * first, by (time, seq). A running job is left alone, whatever its deadline. Only of the destinations that this session owns
- * and, if it is the steward, of those that nobody does.
+ * which are in `due`, by wanted_ms, the others by unwanted_ms. So one that could not be exported is there again. A time has
+ * come when it is not after `now`. Overdue first come first, by (time, seq). A running job is left alone, whatever its
+ * deadline. Only of the destinations that this session owns and, if it is the steward, of those that nobody does.
  */
 struct op_promote {
     size_t max;

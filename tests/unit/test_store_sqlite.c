@@ -324,8 +324,7 @@ static void test_file_shrinks(void **state)
     struct fixture *f = *state;
     struct error err;
     struct stat full, busy, quiet;
-    char *payload = calloc(1, PAYLOAD);
-    assert_non_null(payload);
+    static char payload[PAYLOAD];
     reopen(f);
     for (int i = 0; i < JOBS; i++) {
         char id[16];
@@ -335,8 +334,7 @@ static void test_file_shrinks(void **state)
         op.insert.payload = (struct slice){ payload, PAYLOAD };
         apply_at(f, start, &op, 1);
     }
-    struct store_op expire = { .kind = OP_PROMOTE, .promote = { .max = JOBS, .dead_ttl_ms = 1 } };
-    struct store_op letters_go = expire;
+    struct store_op expire = { .kind = OP_PROMOTE, .promote = { .max = JOBS, .dead_ttl_ms = 1 } }, letters_go = expire;
     reopen(f);
     assert_int_equal(stat(f->path, &full), 0);
     apply_at(f, start + 1, &expire, 1);
@@ -345,8 +343,8 @@ static void test_file_shrinks(void **state)
     assert_int_equal(f->store->ops->tend(f->store, start + 1000, &err), STATUS_OK); /* much was written since the last */
     assert_int_equal(stat(f->path, &busy), 0);
     assert_true(busy.st_size >= full.st_size);
-    quiet = full;
-    for (int i = 0; i < 500 && (i < 10 || quiet.st_size > full.st_size / 2); i++) { /* a slow machine moves few pages in a look */
+    quiet = full; /* a slow machine moves few pages in a look */
+    for (int i = 0; i < 500 && (i < 10 || quiet.st_size > full.st_size / 2); i++) {
         char id[16];
         snprintf(id, sizeof id, "again%d", i);
         assert_int_equal(f->store->ops->tend(f->store, start + 2000 + i * 1000, &err), STATUS_OK);
@@ -357,7 +355,6 @@ static void test_file_shrinks(void **state)
     if (quiet.st_size > full.st_size / 2)
         fail_msg("%lld bytes of %lld", (long long)quiet.st_size, (long long)full.st_size);
     assert_sound(f->path);
-    free(payload);
 }
 
 /* What the writer tells of all destinations, as text. */

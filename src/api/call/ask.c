@@ -8,7 +8,7 @@ enum { OWNER_RETRY_AFTER_S = 2 }; /* by then another node has taken over what a 
 static void on_returned(struct message *message)
 {
     struct call *call = message_of(message, MESSAGE_ANSWER);
-    call->then(call);
+    call->asked.then(call);
 }
 
 void ask_return(struct call *call)
@@ -19,14 +19,14 @@ void ask_return(struct call *call)
 static void on_engine(struct message *message)
 {
     struct call *call = message_of(message, MESSAGE_CALL);
-    if (call->run(call, call->api->settings.engine))
+    if (call->asked.run(call, call->api->settings.engine))
         ask_return(call);
 }
 
 void ask_here(struct call *call, ask_run *run, void (*then)(struct call *call))
 {
-    call->run = run;
-    call->then = then;
+    call->asked.run = run;
+    call->asked.then = then;
     mailbox_post(call->api->settings.engine_mailbox, &call->message, MESSAGE_CALL, on_engine);
 }
 

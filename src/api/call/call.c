@@ -243,12 +243,12 @@ void call_read(struct call *call, call_reader *read, void (*done)(struct call *c
 static void on_applied(struct batch *batch)
 {
     struct call *call = batch->context;
-    call->then(call);
+    call->asked.then(call);
 }
 
 void call_submit(struct call *call, void (*then)(struct call *call))
 {
-    call->then = then;
+    call->asked.then = then;
     call->batch->context = call;
     call->batch->done = on_applied;
     call->batch->reply_to = call->api->mailbox;

@@ -76,13 +76,17 @@ struct call {
     void *context;       /* the handler's, in `memory` */
     void (*forget)(struct call *call); /* releases what `context` has outside of `memory`; NULL: nothing */
     struct call_reading reading;
-    struct stream *stream; /* the answer in pieces that is under way */
-    bool has_small_pieces; /* of some 64 KB: they are made whatever memory others have */
+    struct {
+        struct stream *stream; /* the answer in pieces that is under way */
+        bool small;            /* of some 64 KB: they are made whatever memory others have */
+    } pieces;
     struct views views; /* what the engine said */
     bool waits;              /* for work, perhaps for long */
     struct forward *relayed; /* it is on its way to another node; NULL: it is not */
-    bool (*run)(struct call *call, struct engine *engine); /* in the engine's thread: see ask.h */
-    void (*then)(struct call *call);                       /* in the API's */
+    struct {
+        bool (*run)(struct call *call, struct engine *engine); /* in the engine's thread: see ask.h */
+        void (*then)(struct call *call);                       /* in the API's */
+    } asked;
     int64_t began_ns;                                      /* clock_ticks_ns of its beginning */
     struct http_head head; /* last: of its headers only so many are written as there are */
 };

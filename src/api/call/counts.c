@@ -108,7 +108,7 @@ static void destination_looked_for(struct call *call)
 {
     struct slice name = call_query(call, "destination");
     if (call->reading.status == STATUS_OK)
-        call->then(call);
+        call->asked.then(call);
     else
         call_problem(call, 422, "unknown_destination", "there is no destination \"%s\"; did you mean \"%s\"?",
                      quote(name).text, nearest_destination(call, name));
@@ -116,7 +116,7 @@ static void destination_looked_for(struct call *call)
 
 void destination_check(struct call *call, void (*then)(struct call *call))
 {
-    call->then = then;
+    call->asked.then = then;
     if (nearest_destination(call, call_query(call, "destination")))
         call_read(call, look_for_destination, destination_looked_for);
     else

@@ -51,7 +51,7 @@ static void stream_make(struct stream *stream);
 
 static void on_read(struct call *call)
 {
-    struct stream *stream = call->stream;
+    struct stream *stream = call->pieces.stream;
     stream->reading = false;
     if (call->client)
         stream_make(stream);
@@ -109,7 +109,7 @@ static void on_turn(struct rota_entry *entry)
     struct stream *stream = (struct stream *)entry;
     struct client *client = stream->call->client;
     /* A piece is counted when it is made; before that there must be room at all. */
-    if (stream->call->has_small_pieces || client_has_unsent(client) ||
+    if (stream->call->pieces.small || client_has_unsent(client) ||
         client_take_room(client, ROOM_LARGE, 1, on_room, on_no_room))
         stream_go_on(stream);
 }
@@ -146,14 +146,14 @@ void call_stream(struct call *call, const char *content_type, call_reader *read,
     if (stream->next_stream)
         stream->next_stream->link = &stream->next_stream;
     api->streams.first = stream;
-    call->stream = stream;
+    call->pieces.stream = stream;
     call_measured(call, 200);
     if (call->head.old)
         client_close_after(call->client); /* it has no other way to see the end */
     call_begin_answer(call, 200, content_type, call->head.old ? ANSWER_TO_THE_END : ANSWER_IN_CHUNKS, &head);
     client_give_room(call->client); /* each piece is counted for itself */
     client_watch(call->client, on_gone, on_drained, stream);
-    if (call->has_small_pieces)
+    if (call->pieces.small)
         client_follows(call->client);
     client_send(call->client, buffer_slice(&head), NULL, SLICE(""));
     buffer_release(&head);
@@ -162,18 +162,18 @@ void call_stream(struct call *call, const char *content_type, call_reader *read,
 
 void call_stream_wake(struct call *call)
 {
-    if (call->stream->waiting)
-        rota_add(&call->api->http.rota, &call->stream->turn);
+    if (call->pieces.stream->waiting)
+        rota_add(&call->api->http.rota, &call->pieces.stream->turn);
 }
 
 void call_stream_hurry(struct call *call)
 {
-    stream_go_on(call->stream);
+    stream_go_on(call->pieces.stream);
 }
 
 void call_stream_cut(struct call *call, struct buffer *last)
 {
-    struct stream *stream = call->stream;
+    struct stream *stream = call->pieces.stream;
     bool sent = buffer_status(last) == STATUS_OK && last->len > 0;
     if (sent)
         stream_send(stream, last);

@@ -55,8 +55,10 @@ struct api {
     bool callbacks_noted; /* that some job has a callback is saved, or on its way */
     instant began_at;
     struct request_measures measures;
-    struct dead_ages *dead_ages;
-    struct causes *causes; /* made when dead letters are first counted by cause */
+    struct {
+        struct dead_ages *ages;
+        struct causes *causes; /* made when they are first counted by cause */
+    } dead;
     int64_t last_event; /* the newest, as of the last scrape */
     bool loopback; /* the address that is bound, which a reload does not change */
 };

@@ -59,7 +59,7 @@ static struct slice key_of(const struct call *call, const struct summary *summar
         return job->destination;
     if (strcmp(summary->by, "code") == 0)
         return job->last_code.len > 0 ? job->last_code : job->dead_code;
-    causes_find(call->api->causes, job->last_code, job->last_error, print);
+    causes_find(call->api->dead.causes, job->last_code, job->last_error, print);
     return (struct slice){ print, FINGERPRINT_BYTES };
 }
 
@@ -230,8 +230,8 @@ void handle_dead_summary(struct call *call)
         call_problem(call, 422, "invalid_member", "by must be code, tenant, destination or fingerprint");
         return;
     }
-    if (is_by_fingerprint(summary) && !call->api->causes)
-        call->api->causes = causes_new(call->api->settings.seed); /* without it every text is masked */
+    if (is_by_fingerprint(summary) && !call->api->dead.causes)
+        call->api->dead.causes = causes_new(call->api->settings.seed); /* without it every text is masked */
     if (!query_filter(call, &summary->walk))
         return;
     summary->walk.filter.state = STATE_DEAD;

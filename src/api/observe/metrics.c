@@ -97,10 +97,10 @@ static enum status read_store(struct call *call, struct store_reader *reader, st
     for (size_t i = 0; i < scene->count; i++)
         dead += scene->items[i].counts.dead;
     if (status == STATUS_OK && dead == 0)
-        dead_ages_none(api->dead_ages);
+        dead_ages_none(api->dead.ages);
     else if (status == STATUS_OK)
-        status = dead_ages_look(api->dead_ages, reader, scene->now, err);
-    if (status == STATUS_OK && api->dead_ages->before_seq != 0 && ++scene->looks < DEAD_AGES_LOOKS) {
+        status = dead_ages_look(api->dead.ages, reader, scene->now, err);
+    if (status == STATUS_OK && api->dead.ages->before_seq != 0 && ++scene->looks < DEAD_AGES_LOOKS) {
         call->reading.more = true;
         return STATUS_OK;
     }
@@ -115,7 +115,7 @@ static void ask_engine(struct call *call)
 {
     struct metrics_scene *scene = call->context;
     for (size_t i = 0; i < scene->count; i++) {
-        const struct histogram *ages = dead_ages_of(call->api->dead_ages, scene->items[i].name);
+        const struct histogram *ages = dead_ages_of(call->api->dead.ages, scene->items[i].name);
         struct histogram *copy = ages ? arena_alloc(&call->memory, sizeof *copy) : NULL;
         if (copy)
             *copy = *ages;

@@ -263,7 +263,7 @@ static enum status find_place(struct call *call, struct store_reader *reader, st
 
 static void begin_stream(struct call *call)
 {
-    call->has_small_pieces = true;
+    call->pieces.small = true;
     call_add_header(call, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
     call_stream(call, "text/event-stream", read_piece, follow_next);
 }

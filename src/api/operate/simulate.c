@@ -214,7 +214,7 @@ static void start(struct call *call)
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    call->then = answer;
+    call->asked.then = answer;
     bool started = pthread_attr_init(&attributes) == 0;
     if (started) {
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

@@ -64,7 +64,7 @@ enum status api_new(const struct api_settings *settings, struct api **ret_api, s
     api->began_at = api_now(api);
     api->loopback = api->config->listen.loopback;
     request_measures_init(&api->measures, settings->seed);
-    enum status status = dead_ages_new(settings->seed, &api->dead_ages, err);
+    enum status status = dead_ages_new(settings->seed, &api->dead.ages, err);
     if (status == STATUS_OK)
         status = load_tokens(api, err);
     if (status == STATUS_OK)
@@ -224,8 +224,8 @@ void api_free(struct api *api)
     decisions_free(api->decisions);
     tokens_free(api->tokens);
     request_measures_release(&api->measures);
-    dead_ages_free(api->dead_ages);
-    causes_free(api->causes);
+    dead_ages_free(api->dead.ages);
+    causes_free(api->dead.causes);
     config_unref(api->config);
     free(api);
 }

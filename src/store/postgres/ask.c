@@ -33,8 +33,8 @@ static bool is_own(enum op_kind kind)
 }
 
 /*
- * Whether what the operation looks for is still where the server has it. A long run of new jobs goes in parts, which cost no trip:
- * the server writes one while the next is made.
+ * Whether what the operation looks for is still where the server has it. A long run of new jobs goes in parts, which cost no
+ * trip: the server writes one while the next is made.
  */
 static bool can_join(const struct postgres_store *store, const struct plan *plan, const struct store_op *op)
 {

@@ -1,9 +1,9 @@
 /*
  * params.h - values on their way to the server and back, in PostgreSQL's binary forms.
  *
- * There are two kinds, numbers of 64 bits and bytes, alone or in arrays. A statement takes a column of rows as one array; one that
- * writes many columns takes whole rows as one array of a row type, since the server builds a table of its own from every array.
- * Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is not UTF-8.
+ * There are two kinds, numbers of 64 bits and bytes, alone or in arrays. A statement takes a column of rows as one array;
+ * one that writes many columns takes whole rows as one array of a row type, since the server builds a table of its own from
+ * every array. Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is not UTF-8.
  */
 #ifndef STORE_POSTGRES_PARAMS_H
 #define STORE_POSTGRES_PARAMS_H
@@ -17,7 +17,7 @@
 enum { POSTGRES_PARAMS_MAX = 29 };
 
 struct postgres_params {
-    const char *types; /* one letter each: i number, b bytes; I and B arrays of them; after ( the columns of one array of rows */
+    const char *types; /* a letter each: i number, b bytes; I, B arrays of them; after ( the columns of one array of rows */
     int count;
     size_t rows[POSTGRES_PARAMS_MAX]; /* of arrays: elements so far */
     int column;                       /* of rows: the next, and how many there are; and where the row begins */

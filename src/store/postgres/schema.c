@@ -144,7 +144,7 @@ static const char step_6[] =
     "CREATE TABLE chained (chain bigint NOT NULL, seq bigint NOT NULL, lane int NOT NULL, PRIMARY KEY (lane, chain, seq))"
     " WITH (" BUSY_TABLE ");";
 
-/* Rows on their way here, a type a table: numbers are bigint there, whatever the table has. A type is never changed; add one. */
+/* Rows on their way here, a type a table: numbers are bigint there, whatever the table has. No type is changed; add one. */
 static const char step_7[] =
     "CREATE TYPE job_row AS (seq bigint, created_at bigint, run_at bigint, deadline bigint, rank bigint, event"
     " bigint, lane bigint, priority bigint, key bytea, digest bytea, id bytea, content_type bytea, headers bytea,"
