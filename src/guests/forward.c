@@ -227,8 +227,8 @@ static enum status event_tell(struct forward *forward, const struct event *event
 }
 
 /*
- * Another's job has the id, or this one's, said otherwise before a crash: whoever may add jobs could keep events from being
- * told, so it goes by an id that nobody can know. False: no memory.
+ * Another's job has the id, or this one's, said otherwise before a crash: whoever may add jobs could keep events from going
+ * out, so it goes by an id that nobody can know. False: no memory.
  */
 static bool id_change(const struct forward *forward, struct batch *batch, struct op_insert *insert)
 {

@@ -468,9 +468,6 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
     size_t max = running < orphans->max ? (size_t)running : orphans->max;
     bool more = false;
     orphans->ret_count = 0;
-    orphans->ret_jobs = arena_alloc_array(batch->memory, max, sizeof *orphans->ret_jobs);
-    if (!orphans->ret_jobs)
-        return no_memory(batch);
     sqlite3_bind_int64(statement, 1, orphans->until);
     sqlite3_bind_int64(statement, 2, orphans->of_ended ? batch->store->base.session : 0);
     sqlite3_bind_int64(statement, 3, (int64_t)max);
@@ -479,6 +476,10 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
     enum status status = sqlite_rows_flush(batch, ROWS_ALL);
     if (status == STATUS_OK)
         status = sqlite_next(batch, STATEMENT_JOB_ORPHANS, &more);
+    /* Most often there are none: room for as many as run would be made, and be zeroed, for nothing. */
+    orphans->ret_jobs = arena_alloc_array(batch->memory, more ? max : 0, sizeof *orphans->ret_jobs);
+    if (status == STATUS_OK && !orphans->ret_jobs)
+        status = no_memory(batch);
     while (status == STATUS_OK && more) {
         status = orphan_read(batch, statement, &orphans->ret_jobs[orphans->ret_count++]);
         if (status == STATUS_OK)
