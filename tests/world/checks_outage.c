@@ -90,6 +90,7 @@ void outage_answered(struct world *world, const struct flight *flight, enum outc
     if (view->closed)
         move_window(world, view, config->breaker.window_ms);
     shadow->answered_mono = world->mono;
+    shadow->answered_claim_mono = shadow->claim_mono;
     shadow->answered_top = world_now(world) > view->counted_top ? world_now(world) : view->counted_top;
     shadow->answered_bad = slow || (question ? flight->answer.query == QUERY_UNCLEAR
                                              : criterion_of(outcome, flight->answer.code) != CRITERION_NONE);
@@ -110,7 +111,7 @@ static void check_opened(struct world *world, int dest, const struct breaker_con
         int tenant = shadow->tenant >= 0 && shadow->tenant < TENANTS_MAX ? shadow->tenant : TENANTS_MAX;
         if (shadow->dest != dest || shadow->answered_mono == 0)
             continue;
-        bool counts = ago < sure_ms && shadow->claim_mono > closed_mono;
+        bool counts = ago < sure_ms && shadow->answered_claim_mono > closed_mono;
         bool fails = shadow->answered_bad && shadow->answered_mono >= view->counted_mono &&
                      view->counted_top - shadow->answered_top <= most_ms;
         calls += counts;

@@ -296,7 +296,7 @@ static void draw_pace(struct world *world)
         world->lasts_ms = (int64_t)between(world, 3, 40) * DAY_MS;
         world->disturb_ms = (int64_t)between(world, 10, 200) * MINUTE_MS;
     }
-    if (pace > 4 && !once_in(world, 6))
+    if (pace > 4 && (!once_in(world, 6) || pace == 7)) /* to wake each second of forty days costs as much as fifty worlds */
         world->late_ms = (int64_t)between(world, 10, 60) * SECOND_MS;
     world->jobs_max = (int)between(world, 20, JOBS_MAX);
     world->arrive_ms = world->lasts_ms * 4 / 5 / world->jobs_max + 1;

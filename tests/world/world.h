@@ -151,6 +151,7 @@ struct shadow {
     bool sent_calm; /* and when it was nothing of the kind */
     instant look_failed_at; /* its last look that failed, as the store was told; 0: none */
     int64_t answered_mono;  /* by the first address; 0: never */
+    int64_t answered_claim_mono; /* of the claim that was answered, */
     instant answered_top;   /* and where the breaker's window ended then */
     bool answered_bad;
     /* the end */
