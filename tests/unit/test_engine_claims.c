@@ -1,6 +1,7 @@
 /*
  * What the engine has claimed: how long, how much at once, what questions tell, and what a process that died leaves.
  */
+#include "engine/orders.h"
 #include "engine/status.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
@@ -54,6 +55,28 @@ static void a_tenant_that_is_paused_meanwhile_is_not_sent(void **state)
     assert_int_equal(stage.send_count, 0);
     assert_int_equal(stage_job(&stage, "t", "one").attempts, 0);
     assert_int_equal(stage_resume_tenant(&stage, SLICE("d"), SLICE("t"), &error), STATUS_OK);
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage_counts(&stage, "d").completed, 1);
+    stage_end(&stage);
+}
+
+/* Nor is what a contingency found on its way to the store: it lost nothing, and goes when that is over. */
+static void a_claim_of_before_a_contingency_does_not_go_into_it(void **state)
+{
+    struct stage stage = { .destination = delivers };
+    struct error error;
+    (void)state;
+    stage_begin(&stage, TO(""), began);
+    stage_run_for(&stage, 5000); /* what it does at its start is done */
+    stage.commit_ms = 1000;
+    stage_add(&stage, "d", "t", "one", "x");
+    stage_run_for(&stage, 200);
+    assert_true(stage.batches && stage.batches->ops[0].kind == OP_CLAIM);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error), STATUS_OK);
+    stage_run_for(&stage, 60 * 1000);
+    assert_int_equal(stage.send_count, 0);
+    assert_int_equal(stage_job(&stage, "t", "one").attempts, 0);
+    assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
     stage_run_for(&stage, 60 * 1000);
     assert_int_equal(stage_counts(&stage, "d").completed, 1);
     stage_end(&stage);
@@ -204,6 +227,7 @@ int main(void)
         cmocka_unit_test(what_nobody_can_judge_is_seldom_looked_at),
         cmocka_unit_test(a_lease_covers_the_timeout),
         cmocka_unit_test(a_tenant_that_is_paused_meanwhile_is_not_sent),
+        cmocka_unit_test(a_claim_of_before_a_contingency_does_not_go_into_it),
         cmocka_unit_test(orphans_are_read_page_by_page),
         cmocka_unit_test(large_payloads_are_claimed_in_parts),
         cmocka_unit_test(unclear_answers_open_the_breaker),
