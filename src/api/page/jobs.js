@@ -220,6 +220,7 @@ function jobActs(job) {
     ["pending", "waiting", "dead"].includes(job.state) ? act("cancel") : null, ["pending", "waiting"].includes(job.state) ? priorityAct(job) : null);
 }
 
+const localTimes = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (at) => exact(at));
 const sentence = (text) => (text ? text.charAt(0).toUpperCase() + text.slice(1).replace(/\.?$/, ".") : "");
 
 function placeFacts(queue) {
@@ -238,7 +239,7 @@ export const job = {
     const { job: one, why, trail } = at.data;
     return [
       el("section", { class: "panel", id: "job" }, el("div", { class: "title-row" }, el("h2", {}, one.id, " ", jobChip(one.state)), jobActs(one)),
-        el("p", { class: "why", text: `${sentence(why.reason)} ${sentence(why.next)}` }),
+        el("p", { class: "why", text: localTimes(`${sentence(why.reason)} ${sentence(why.next)}`) }),
         facts([[t("destination"), link("#/destination/" + encodeURIComponent(one.destination), one.destination)], [t("tenant"), one.tenant ? link("#/jobs" + query({ tenant: one.tenant }), one.tenant) : ""],
           [t("status"), one.status], [t("priority"), term("priority", one.priority)], [t("held_by"), one.held_by], ...placeFacts(why.queue),
           [t("came"), when(one.created_at)], [t("next_try"), one.next_at ? when(one.next_at) : ""], [t("deadline"), one.deadline ? when(one.deadline) : ""],

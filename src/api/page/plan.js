@@ -3,7 +3,7 @@
  */
 import { $, button, el, facts, link, panel, redraw, table } from "./dom.js";
 import { askIfThere, known, post, query } from "./live.js";
-import { duration, exact, number, percent, serverNow, t, term } from "./words.js";
+import { duration, exact, has, number, percent, serverNow, t, term } from "./words.js";
 import { fields } from "./acts.js";
 import { POINTS_MAX, bandsOf, chart, chartWidth } from "./chart.js";
 
@@ -13,18 +13,25 @@ const FORM = () => [["policy", t("sim.policy"), { required: true }], ["load", t(
 const quoted = (text) => (/^[\w.%=,:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 const command = (values) => "insist simulate " + Object.entries(values).filter(([, value]) => value).map(([name, value]) => `--${name} ${quoted(value)}`).join(" ");
 
-const spaced = (name) => name.replace(/Ms$|_ms$/, "").replace(/([a-z])([A-Z0-9])/g, "$1 $2").replaceAll("_", " ").toLowerCase();
+const SHARES = ["successAfterRetry", "lost", "permanent", "exhausted", "longestWait", "waitDeviation", "requestsFailed", "goodput"];
 const isShare = (target) => String(target).includes("%");
-const valueText = (name, value, target = "") => (typeof value !== "number" ? String(value ?? "–") : /(Ms|_ms)$/.test(name) ? duration(value) : isShare(target) ? percent(value) : number(value));
+const valueText = (name, value, target = "") => (typeof value !== "number" ? String(value ?? "–") : /(Ms|_ms)$/.test(name) ? duration(value) : SHARES.includes(name) || isShare(target) ? percent(value) : number(value));
 const met = (row) => (row.met === undefined || row.met === null ? "" : row.met ? t("met") : el("strong", { class: "bad", text: t("missed") }));
+
+const dayOf = (text) => String(text).replace(/^(\d{4})(\d\d)(\d\d)$/, "$1-$2-$3");
+
+/* A list that the documents ask for, by their rules: the first of them, and how many there are beyond. */
+const asked = (name, { rules, more, jobs }) => [el("h3", {}, term("report", name), el("span", { class: "sub", text: rules })),
+  jobs.length ? anything("", jobs) : el("p", { class: "hint", text: t("report.none") }), more ? el("p", { class: "hint", text: t("and_more", { n: more }) }) : null];
 
 /* Whatever has rows becomes a table, whatever is a figure a line: reports grow without this page. */
 function anything(name, value) {
+  if (Array.isArray(value?.jobs) && value.rules) return asked(name, value);
   if (Array.isArray(value) && value.length && typeof value[0] === "object") {
     const columns = [...new Set(value.flatMap((row) => Object.keys(row)))].filter((key) => value.some((row) => typeof row[key] !== "object"));
-    return [el("h3", { text: term("report", name) }), el("div", { class: "wide" }, table(term("report", name), columns.map((key) => [term("report", key), (row) => {
+    return [name ? el("h3", { text: term("report", name) }) : null, el("div", { class: "wide" }, table(term("report", name), columns.map((key) => [term("report", key), (row) => {
       const cell = row[key];
-      return typeof cell === "boolean" ? (key === "met" ? met(row) : cell ? "✓" : "–") : typeof cell === "number" ? number(cell) : /_at$/.test(key) && cell ? exact(cell) : String(cell ?? "–");
+      return typeof cell === "boolean" ? (key === "met" ? met(row) : cell ? "✓" : "–") : typeof cell === "number" ? number(cell) : /_at$/.test(key) && cell ? exact(cell) : key === "date" ? dayOf(cell) : String(cell ?? "–");
     }, typeof value.find((row) => row[key] !== undefined)?.[key] === "number" ? "number" : ""]), value.slice(0, 200)))];
   }
   if (Array.isArray(value)) return value.length ? [el("h3", { text: term("report", name) }), el("p", { text: value.join(", ") })] : null;
@@ -33,7 +40,7 @@ function anything(name, value) {
 }
 
 function kpis(list) {
-  return el("div", { class: "wide" }, table(t("figures"), [[t("figure"), (row) => [row.name, el("span", { class: "sub", text: [row.rule, row.means].filter(Boolean).join(" · ") })], "wordy"],
+  return el("div", { class: "wide" }, table(t("figures"), [[t("figure"), (row) => [row.name, el("span", { class: "sub", text: [row.rule, has("kpi." + row.rule) ? t("kpi." + row.rule) : row.means].filter(Boolean).join(" · ") })], "wordy"],
     [t("value"), (row) => (row.value === null ? "–" : `${number(row.value)} ${row.unit || ""}`), "number"], [t("target"), (row) => (row.target === null || row.target === undefined ? "" : `${row.bound || ""} ${number(row.target)} ${row.unit || ""}`), "number"], [t("met"), met, ""]], list));
 }
 
@@ -82,9 +89,9 @@ function outcome(run, real, width) {
   const targets = (run.targets || []).filter((row) => row.value !== null);
   return panel(run.destination, curves(run, real, width),
     el("div", { class: "columns" },
-      targets.length ? el("div", {}, el("h3", { text: t("target") }), el("div", { class: "wide" }, table(t("target"), [[t("figure"), (row) => [spaced(row.figure), el("span", { class: "sub", text: row.rule || "" })], "wordy"],
+      targets.length ? el("div", {}, el("h3", { text: t("target") }), el("div", { class: "wide" }, table(t("target"), [[t("figure"), (row) => [term("figure", row.figure), el("span", { class: "sub", text: row.rule || "" })], "wordy"],
         [t("value"), (row) => valueText(row.figure, row.value, row.target), "number"], [t("target"), (row) => row.target, ""], [t("met"), met, ""]], targets))) : null,
-      el("div", {}, el("h3", { text: t("figures") }), facts(Object.entries(run.figures || {}).filter(([, value]) => value !== null).map(([name, value]) => [spaced(name), valueText(name, value)])))));
+      el("div", {}, el("h3", { text: t("figures") }), facts(Object.entries(run.figures || {}).filter(([, value]) => value !== null).map(([name, value]) => [term("figure", name), valueText(name, value)])))));
 }
 
 export const simulate = {
@@ -118,6 +125,12 @@ export const simulate = {
   },
 };
 
+function report({ title: _, every: __, from, to, unfinished, kpis: list, ...rest }, weekly) {
+  const kind = t(weekly ? "report.weekly" : "report.daily");
+  return el("div", { id: "report" }, el("h3", { text: t("report.of", { kind, from: exact(from), to: exact(to) }) }),
+    unfinished ? el("p", { class: "hint", text: t("report.unfinished") }) : null, kpis(list || []), plain(rest));
+}
+
 export const reports = {
   title: () => t("screen.reports"),
   async load(at) {
@@ -129,6 +142,6 @@ export const reports = {
     const weekly = at.query.kind === "weekly";
     return panel(t("screen.reports"), el("p", { class: "ranges" }, link("#/reports", t("report.daily"), { class: "tab", "aria-current": weekly ? null : "true" }), link("#/reports?kind=weekly", t("report.weekly"), { class: "tab", "aria-current": weekly ? "true" : null }),
         weekly ? null : el("label", {}, t("day") + " ", el("input", { type: "date", value: at.query.date, change() { location.hash = "#/reports" + query({ date: this.value }); } })), button(t("print"), () => print())),
-      at.data.none ? el("p", { class: "hint", text: t("no_reports") }) : el("div", { id: "report" }, el("h3", { text: at.data.report.title }), kpis(at.data.report.kpis || []), plain({ ...at.data.report, kpis: null, title: null })));
+      at.data.none ? el("p", { class: "hint", text: t("no_reports") }) : report(at.data.report, weekly));
   },
 };
