@@ -221,7 +221,7 @@ def watching(scene):
 def simulating(scene):
     tap, page = scene.tap, scene.page
     scene.go("#/simulate", "!!document.querySelector('#simulate')")
-    page.run("(() => { const set = (n, v) => { document.querySelector(`#simulate [name=${n}]`).value = v; }; set('policy', 'web'); set('for', '1h'); set('outage', '10m..20m'); })()")
+    page.run("(() => { const set = (n, v) => { document.querySelector(`#simulate [name=${n}]`).value = v; }; set('policy', 'web'); set('for', '1h'); set('load', '20/m'); set('outage', '10m..20m'); })()")
     scene.say("Simulate")
     tap.check(page.until("document.querySelectorAll('svg.chart').length === 4 && document.querySelectorAll('#view .facts dd').length > 5"),
               "the simulator is a form, and its curves stand beside the real ones", page.text("#view"))
@@ -247,8 +247,19 @@ def three_languages(scene):
     for name, word in (("pt-BR", "Destinos"), ("es-PY", "Cartas muertas"), ("en", "Dead letters")):
         page.run(f"(() => {{ const s = document.querySelector('#language'); s.value = '{name}'; s.dispatchEvent(new Event('change')); }})()")
         scene.go("#/", f"document.documentElement.lang === '{name}' && document.body.innerText.includes('{word}')")
-        left = page.run("[...document.querySelectorAll('#view *, header *, footer *')].flatMap(e => [...e.childNodes]).filter(n => n.nodeType === 3 && /^[a-z_]+\\.[a-z_]+$|\\{\\w+\\}/.test(n.data.trim())).map(n => n.data)")
+        left = untranslated(page)
         tap.check(not left, f"no word is missing: {name}", left)
+        if name == "en":
+            continue
+        for screen, hash_ in SCREENS.items():
+            scene.go(hash_, SHOWN_WHOLE)
+            left = untranslated(page)
+            tap.check(not left, f"no word is missing: {name}, {screen}", left)
+
+
+def untranslated(page):
+    """Keys without a word, and places in a sentence that nothing was filled into."""
+    return page.run("[...document.querySelectorAll('#view *, header *, footer *')].flatMap(e => [...e.childNodes]).filter(n => n.nodeType === 3 && /^[a-z_]+\\.[a-z_]+$|\\{\\w+\\}/.test(n.data.trim())).map(n => n.data)")
 
 
 def split_holes(text):
@@ -256,6 +267,7 @@ def split_holes(text):
     return [part.split("}")[0] for one in texts for part in one.split("{")[1:]]
 
 
+SHOWN_WHOLE = "!!document.querySelector('#view section') && !document.querySelector('#view > p.hint')"
 SCREENS = {"now": "#/", "destination": "#/destination/web", "jobs": "#/jobs", "job": "#/job/t1/bad-a-1", "dead": "#/dead", "alerts": "#/alerts",
            "incidents": "#/incidents", "tenants": "#/tenants?destination=web", "nodes": "#/nodes", "simulate": "#/simulate", "reports": "#/reports"}
 
@@ -289,6 +301,10 @@ def everybody_can_use_every_screen(scene):
             scene.browser.listen(0.2)
             wide = page.run("document.documentElement.scrollWidth")
             tap.check(wide <= width, f"nothing sticks out: {name}, {width} wide", wide)
+            if width == WIDTHS[0]:
+                cut = page.run("[...document.querySelectorAll('#view .wide td')].filter(c => c.checkVisibility() && c.scrollWidth > c.clientWidth + 1)"
+                               ".map(c => `${c.dataset.label}: ${c.innerText}`).slice(0, 5)")
+                tap.check(not cut, f"no value sticks out of its place on a phone: {name}", cut)
             if width != WIDEST:
                 page.picture(os.path.join(scene.pictures, f"{name}-{width}.png"))
     page.size(WIDTHS[1], 900)
