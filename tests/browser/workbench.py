@@ -255,6 +255,9 @@ def three_languages(scene):
             scene.go(hash_, SHOWN_WHOLE)
             left = untranslated(page)
             tap.check(not left, f"no word is missing: {name}, {screen}", left)
+        scene.go("#/dead", "!!document.querySelector('#view .wide tbody th')")
+        room = page.run("document.querySelector('#view .wide tbody th').clientWidth")
+        tap.check(room >= 200, f"a cause has room beside its buttons: {name}", room)
 
 
 def untranslated(page):

@@ -112,7 +112,7 @@ export function jobTable(rows, chosen, at) {
     } }) : null, link(jobAddress(job), job.id, { click: at ? openBeside(at, job) : null, "aria-current": at?.query.open === jobAddress(job).slice("#/job/".length) ? "true" : null })], ""],
     [t("state"), (job) => jobChip(job.state), "chip"], [t("destination"), (job) => job.destination, ""], [t("tenant"), (job) => job.tenant || "–", ""],
     [t("attempts"), (job) => number(job.attempts_total ?? job.attempt_count), "number"],
-    [t("last_error"), (job) => [job.last_code ? el("code", { text: job.last_code }) : null, " ", el("span", { class: "cut", text: job.last_error || "" })], "wordy"],
+    [t("last_error"), (job) => (job.last_code || job.last_error ? [job.last_code ? el("code", { text: job.last_code }) : null, " ", el("span", { class: "cut", text: job.last_error || "" })] : null), "wordy"],
     [t("changed"), (job) => when(job.dead_at || job.updated_at), "tight"],
     [t("next"), (job) => when(job.next_at), "tight"]], rows, { key: nameOf }));
 }
