@@ -542,7 +542,8 @@ static const struct setting destination_rows[] = {
     { "blocked", SETTING_ENUM, AT(blocked), "destination",
       .meaning = "What answers of the class blocked may hold at most. A refused job is held; its tenant too when the "
       "tenant's next one is refused; with `destination` the destination, when another tenant's is, or when there is no other tenant. "
-      "`tenant`: each tenant has credentials of its own, and the destination is held only when nothing can be sent at all.",
+      "`tenant`: each tenant has credentials of its own, and the destination is held only when nothing can be sent at all: "
+      "before a request leaves (TLS, a login, no access token), by a tenant that is not under `tenants`.",
       .choices = blocked_scopes },
     { "in_doubt", SETTING_ENUM, AT(policy.in_doubt), "resend",
       .meaning =

@@ -3,6 +3,7 @@
  */
 #include "api/http/auth.h"
 #include "base/buffer.h"
+#include "base/log.h"
 #include "daemon/daemon.h"
 #include "transport/address.h"
 #include "transport/exec/exec.h"
@@ -24,6 +25,7 @@ struct checking {
     const struct destination_config *destination; /* that is looked at; NULL: the file */
     const char *tenant; /* whose account there; NULL: the destination's */
     struct buffer *out;
+    bool log_tenants; /* what is wrong with a tenant's account is logged, and not counted */
     size_t count;
 };
 
@@ -31,6 +33,7 @@ static void tell(struct checking *checking, struct config_place at, const char *
 static void tell(struct checking *checking, struct config_place at, const char *format, ...)
 {
     char text[PROBLEM_BYTES_MAX];
+    size_t from = checking->out->len;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -44,6 +47,11 @@ static void tell(struct checking *checking, struct config_place at, const char *
     if (checking->tenant)
         buffer_printf(checking->out, "tenant \"%s\": ", checking->tenant);
     config_hide(checking->config, text, checking->out);
+    if (checking->tenant && checking->log_tenants) {
+        log_event(LOG_ERROR, "account_unusable", FIELD_TEXT("reason", slice_from_offset(buffer_slice(checking->out), from)));
+        checking->out->len = from;
+        return;
+    }
     buffer_append_byte(checking->out, '\n');
     checking->count++;
 }
@@ -211,9 +219,10 @@ static void check_tokens(struct checking *checking)
     tokens_free(tokens);
 }
 
-size_t daemon_problems(const struct config *config, const struct store_backend *const *backends, struct buffer *out)
+static size_t find_problems(const struct config *config, const struct store_backend *const *backends, bool log_tenants,
+                            struct buffer *out)
 {
-    struct checking checking = { .config = config, .out = out };
+    struct checking checking = { .config = config, .out = out, .log_tenants = log_tenants };
     struct error error;
     for (size_t i = 0; i < config_destination_total(config); i++)
         check_destination(&checking, config_destination_at(config, i));
@@ -225,15 +234,31 @@ size_t daemon_problems(const struct config *config, const struct store_backend *
     return checking.count;
 }
 
-enum status daemon_check(const struct config *config, const struct store_backend *const *backends, struct error *err)
+size_t daemon_problems(const struct config *config, const struct store_backend *const *backends, struct buffer *out)
+{
+    return find_problems(config, backends, false, out);
+}
+
+static enum status check(const struct config *config, const struct store_backend *const *backends, bool log_tenants,
+                         struct error *err)
 {
     struct buffer problems;
     enum status status = STATUS_OK;
     buffer_init(&problems, 1 << 20);
-    if (daemon_problems(config, backends, &problems) > 0) {
+    if (find_problems(config, backends, log_tenants, &problems) > 0) {
         struct slice first = buffer_slice(&problems);
         status = error_set(err, STATUS_UNSUPPORTED, "%.*s", (int)slice_find(first, '\n'), first.data ? first.data : "");
     }
     buffer_release(&problems);
     return status;
+}
+
+enum status daemon_check(const struct config *config, const struct store_backend *const *backends, struct error *err)
+{
+    return check(config, backends, false, err);
+}
+
+enum status daemon_check_to_run(const struct config *config, const struct store_backend *const *backends, struct error *err)
+{
+    return check(config, backends, true, err);
 }

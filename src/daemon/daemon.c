@@ -99,7 +99,7 @@ static void port_read(void *context, struct store_read *read)
 static struct transport *transport_of(const struct daemon *daemon, const struct send *send)
 {
     struct transport *transport = daemon->transports[send->destination->transport];
-    assert(transport); /* daemon_check lets no other in */
+    assert(transport); /* daemon_check_to_run lets no other in */
     return transport;
 }
 
@@ -288,7 +288,7 @@ static void watch_secrets(struct daemon *daemon)
 static enum status take_config(struct daemon *daemon, struct config *config, struct error *err)
 {
     struct api_order *order;
-    enum status status = daemon_check(config, daemon->settings->backends, err);
+    enum status status = daemon_check_to_run(config, daemon->settings->backends, err);
     if (status == STATUS_OK)
         status = keeps_a_destination(daemon->running, config, err);
     if (status == STATUS_OK)
@@ -723,7 +723,7 @@ static enum status open_all(struct daemon *daemon, struct error *err)
 {
     enum status (*const steps[])(struct daemon *, struct error *) = { open_loop, open_store,  open_engine,    open_nodes,
                                                                       open_api,  open_guests, begin_answering };
-    enum status status = daemon_check(daemon->config, daemon->settings->backends, err);
+    enum status status = daemon_check_to_run(daemon->config, daemon->settings->backends, err);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++)
         status = steps[i](daemon, err);
     return status;

@@ -27,6 +27,12 @@ size_t daemon_problems(const struct config *config, const struct store_backend *
 /* Whether there are none; `err` has the first. */
 enum status daemon_check(const struct config *config, const struct store_backend *const *backends,
                          struct error *err) MUST_CHECK;
+/*
+ * The same before it is run. What is wrong with a tenant's own account is logged and no reason not to: that tenant is held
+ * when it has jobs, and the others' are sent, and their secrets read again.
+ */
+enum status daemon_check_to_run(const struct config *config, const struct store_backend *const *backends,
+                                struct error *err) MUST_CHECK;
 
 /* main blocks SIGHUP, which ends a process without a handler; daemon_run lets it through when there is one. */
 void daemon_let_reload(void);

@@ -32,7 +32,9 @@ destinations:
     headers: { X-Plan: all, X-Key: "\${file:secrets/all}" }
     tenants:
       acme: { url: "http://127.0.0.1:$(cat "$work/port")/acme", headers: { X-Key: "\${file:secrets/acme}" } }
+      zeta: { url: "https://127.0.0.1:$(cat "$work/port")/zeta", tls: { cert: zeta.pem, key: zeta.key } }
 END
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/zeta.key" -out "$work/zeta.pem" -days 2 -subj /CN=zeta 2>/dev/null
 ask check -c "$work/insist.yaml"
 check "the configuration is valid" ended 0 'valid; 1 destination'
 ask check -c "$root/examples/guests.yaml"
@@ -58,4 +60,25 @@ check "and read again" until_true grep -q '"reloaded"\|reloaded' "$work/serve.er
 check "the next job has it" deliver A-3 acme
 check "and nobody asked for that" arrived '"X-Key": "second"'
 check "the other's is as it was" deliver A-4 globex
+
+# One tenant's certificate is broken while it runs.
+held_alone() {
+    "$insist" dest show plan -o json | grep -q '"paused":\[{"tenant":"zeta"'
+}
+echo 'no key' >"$work/zeta.key"
+ask add plan --id Z-1 --tenant zeta --data 'Z-1'
+check "who has a broken key is held" until_true held_alone
+check "and nobody else" deliver A-5 globex
+check "whoever has an account" deliver A-6 acme
+printf 'third\n' >"$work/secrets/acme"
+check "another's secret is read again all the same" until_true grep -q reloaded "$work/serve.err"
+changed() { ask add plan --tenant acme --data 'x'; arrived '"X-Key": "third"'; }
+check "and used" until_true changed
+check "the log says whose account it is" until_true grep -q 'account_unusable.*tenant \\"zeta\\": tls.key' "$work/serve.err"
+ask check -c "$work/insist.yaml"
+check "and so does check" ended 2 'tenant "zeta": tls.key'
+kill "$daemon"
+wait "$daemon"
+serve
+check "a start is not kept from it either" deliver A-7 acme
 finish

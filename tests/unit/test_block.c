@@ -189,6 +189,25 @@ static void what_cannot_be_sent(void **state)
     assert_false(scene.destination.saved.unsent);
 }
 
+/* A tenant whose own certificate is broken is held alone, whoever else is there; and a second address is not held for it. */
+static void what_one_account_cannot_send(void **state)
+{
+    struct scene scene;
+    struct block second;
+    const struct block_refusal refusal = { .job = 1, .tenant = 1, .unsent = true, .own = true, .account = true };
+    (void)state;
+    scene_begin(&scene, false, true);
+    assert_int_equal(block_refused(&scene.destination, &scene.tenants[0], &refusal, START), BLOCK_TENANT);
+    assert_true(block_holds(&scene.tenants[0]) && scene.tenants[0].saved.unsent && !block_holds(&scene.destination));
+    assert_int_equal(block_refused(&scene.destination, &scene.tenants[0], &refusal, START + MINUTES(1)), BLOCK_JOB);
+    assert_int_equal(scene.tenants[0].saved.look_at, START + MINUTES(2));
+    assert_true(block_went_well(&scene.tenants[0]) && !block_holds(&scene.tenants[0]));
+    assert_int_equal(scene.tenants[0].saved.needed, BLOCK_NEEDED);
+    block_init(&second);
+    assert_false(block_second_refused(&second, &refusal, START));
+    assert_false(block_holds(&second));
+}
+
 static void what_is_kept(void **state)
 {
     static const struct block_saved held = { .held = true, .since = START, .look_at = START + 5, .needed = 8 };
@@ -329,6 +348,7 @@ int main(void)
         cmocka_unit_test(looks_go_on),
         cmocka_unit_test(a_wrong_hold_is_harder_to_come_by),
         cmocka_unit_test(what_cannot_be_sent),
+        cmocka_unit_test(what_one_account_cannot_send),
         cmocka_unit_test(what_is_kept),
         cmocka_unit_test(a_second_address_counts_in_a_row),
         cmocka_unit_test(a_second_address_is_looked_at),

@@ -84,13 +84,17 @@ enum block_scope block_refused(struct block *destination, struct block *tenant, 
         refused_again(destination, refusal->unsent, now);
         return BLOCK_JOB;
     }
-    if (refusal->unsent) {
+    if (refusal->unsent && !refusal->account) {
         hold(destination, true, now);
         return BLOCK_DESTINATION;
     }
     if (block_holds(tenant)) {
-        refused_again(tenant, false, now);
+        refused_again(tenant, refusal->unsent, now);
         return BLOCK_JOB;
+    }
+    if (refusal->unsent) {
+        hold(tenant, true, now);
+        return BLOCK_TENANT;
     }
     if (refusal->again)
         return BLOCK_JOB;
@@ -118,6 +122,8 @@ bool block_second_refused(struct block *second, const struct block_refusal *refu
         refused_again(second, refusal->unsent, now);
         return false;
     }
+    if (refusal->account)
+        return false; /* which says nothing of the others */
     if (!refusal->unsent) {
         if (refusal->again || refusal->own)
             return false;

@@ -4,7 +4,8 @@
  * A refused job is held. The answers to others say how far it goes: when the tenant's next new job is refused too, with
  * nothing good of that tenant between, the tenant is held; when a tenant that was well is refused next, with nothing good
  * of anybody between, the destination is, and so it is for the jobs of an only tenant. What never left this machine (TLS,
- * a private address) holds the destination at once: no job is to blame.
+ * a private address) holds the destination at once, since no job is to blame; or the tenant, where it has an account of its
+ * own there, with another certificate, login or address than the others.
  *
  * A held tenant or destination is looked at with one job after a minute; after a look that is refused the next comes after
  * as long as it has been held by then, which doubles the wait, up to an hour: accounts get locked. A good answer ends it.
@@ -46,6 +47,7 @@ struct block_refusal {
     bool unsent;      /* block_is_unsent */
     bool only_tenant; /* nobody else ever had a job there */
     bool own;         /* each tenant has credentials of its own: the destination is never held for them */
+    bool account;     /* this one's are configured, and so is all of the way there */
 };
 
 /* What is held from now on that was not before. */

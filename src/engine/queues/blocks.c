@@ -121,7 +121,8 @@ static struct block_refusal refusal_of(const struct dest *dest, const struct job
     assert(dest->config);
     return (struct block_refusal){ .job = job->seq, .tenant = job->lane, .again = was_refused(job), .unsent = unsent,
                                    .only_tenant = is_only_tenant(dest, job),
-                                   .own = dest->config->blocked == BLOCKED_TENANT };
+                                   .own = dest->config->blocked == BLOCKED_TENANT,
+                                   .account = config_for_tenant(dest->config, job->tenant) != dest->config };
 }
 
 void dest_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer, bool unsent)
