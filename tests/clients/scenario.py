@@ -46,8 +46,13 @@ check("a batch rejects the bad ones only", result.accepted == 2498 and [one.inde
 decision = client.decide("tiss", "CLM-2025-1", "TIMEOUT - no answer", retryCount=0, record=False)
 check("a decision", decision["shouldRetry"] and decision["errorClassification"] == "TRANSIENT", decision)
 
+nobody = raised(insist.Problem, lambda: client.enqueue("python", 1, callback={"destination": "nowhere"}))
+check("who is told of the end must be there", getattr(nobody, "type", "") == "unknown_destination", nobody)
+check("and then is", client.enqueue("python", 1, tenant="told", callback={"destination": "mail"}, run_at="2099-01-01T00:00:00Z").created)
+
 for n in range(12):
-    client.enqueue("python", {"n": n}, id=f"w{n}", tenant="work")
+    client.enqueue("python", {"n": n}, id=f"w{n}", tenant="work", key="pair" if n in (4, 9) else None)
+gaps = set()
 runs, lock, slow_began = collections.Counter(), threading.Lock(), threading.Event()
 
 
@@ -55,6 +60,8 @@ def handle(job):
     with lock:
         runs[job.id] += 1
         first_time = runs[job.id] == 1
+        if job.gap:
+            gaps.add((job.id, job.key))
     if job.id == "w3" and first_time:
         raise ConnectionError("TIMEOUT: printer")
     if job.id == "w4":
@@ -85,6 +92,7 @@ check("the worker ends them", all(state[f"w{n}"] == "completed" for n in range(1
 dead = client.job("w4", "work")
 check("a permanent failure is a dead letter", dead["state"] == "dead" and dead["last_code"] == "NO_LABEL", dead)
 check("what failed is tried again, what lasts is not", runs["w3"] == runs["w5"] == 2 and runs["w6"] == 1, runs)
+check("the next of its key comes after it, and knows", gaps == {("w9", "pair")}, gaps)
 client.enqueue("python", {}, id="last", tenant="work")
 slow_began.wait(30)
 worker.stop()

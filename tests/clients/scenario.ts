@@ -43,13 +43,22 @@ check("a batch rejects the bad ones only", batch.accepted === 2498 && batch.reje
 const decision = await insist.decide("tiss", "CLM-2025-1", "TIMEOUT - no answer", { retryCount: 0, record: false });
 check("a decision", decision.shouldRetry && decision.errorClassification === "TRANSIENT", decision);
 
-for (let n = 0; n < 12; n++) await insist.enqueue({ destination: "typescript", payload: { n }, id: `w${n}`, tenant: "work-ts" });
+const nobody = await thrown(() => insist.enqueue({ destination: "typescript", payload: 1, callback: { destination: "nowhere" } }));
+check("who is told of the end must be there", nobody instanceof Problem && nobody.type === "unknown_destination", nobody);
+check("and then is", (await insist.enqueue({ destination: "typescript", payload: 1, tenant: "told-ts", callback: { destination: "mail" }, run_at: "2099-01-01T00:00:00Z" })).created);
+
+for (let n = 0; n < 12; n++) {
+  const job = { destination: "typescript", payload: { n }, id: `w${n}`, tenant: "work-ts" };
+  await insist.enqueue(n === 4 || n === 9 ? { ...job, key: "pair" } : job);
+}
+const gaps: string[] = [];
 const runs = new Map<string, number>();
 let lastBegan = false;
 
 async function handle(job: LeasedJob): Promise<void> {
   const run = (runs.get(job.id) ?? 0) + 1;
   runs.set(job.id, run);
+  if (job.gap) gaps.push(`${job.id} of ${job.key}`);
   if (job.id === "w3" && run === 1) throw new Error("TIMEOUT: printer");
   if (job.id === "w4") throw new Permanent("no such label", { code: "NO_LABEL" });
   if (job.id === "w5" && run === 1) throw new Transient("out of paper", { retryAfterS: 1 });
@@ -75,6 +84,7 @@ check("the worker ends them", states.every((state, n) => n === 4 || state === "c
 const dead = await insist.job("w4", "work-ts");
 check("a permanent failure is a dead letter", dead.state === "dead" && dead.last_code === "NO_LABEL", dead);
 check("what failed is tried again, what lasts is not", runs.get("w3") === 2 && runs.get("w5") === 2 && runs.get("w6") === 1, [...runs]);
+check("the next of its key comes after it, and knows", gaps.join() === "w9 of pair", gaps);
 await insist.enqueue({ destination: "typescript", payload: {}, id: "last", tenant: "work-ts" });
 for (let n = 0; n < 300 && !lastBegan; n++) await sleep(100);
 worker.stop();

@@ -83,11 +83,16 @@ class Client:
     def enqueue(self, destination: str, payload: Payload, *, id: Optional[str] = None, tenant: Optional[str] = None,
                 priority: Optional[str] = None, content_type: Optional[str] = None, headers: Optional[Mapping[str, str]] = None,
                 run_at: Optional[When] = None, deadline: Optional[When] = None, correlation_id: Optional[str] = None,
-                metadata: Optional[Mapping[str, Any]] = None) -> Job:
-        """Gives a job. When it returns, the job is on disk; the same id again changes nothing."""
+                metadata: Optional[Mapping[str, Any]] = None, key: Optional[str] = None,
+                callback: Optional[Mapping[str, str]] = None) -> Job:
+        """Gives a job. When it returns, the job is on disk; the same id again changes nothing.
+
+        Jobs of one `key` go one at a time, in order. `callback`, {"destination": NAME} or {"url": URL}, is told of its end.
+        """
         answer = self.call("POST", "/v1/jobs", _job_of(dict(
             destination=destination, payload=payload, id=id, tenant=tenant, priority=priority, content_type=content_type,
-            headers=headers, run_at=run_at, deadline=deadline, correlation_id=correlation_id, metadata=metadata)))
+            headers=headers, run_at=run_at, deadline=deadline, correlation_id=correlation_id, metadata=metadata,
+            key=key, callback=callback)))
         return Job(answer["id"], answer["tenant"], answer["destination"], answer["created"], answer.get("warning"))
 
     def enqueue_batch(self, jobs: Iterable[Mapping[str, Any]]) -> BatchResult:

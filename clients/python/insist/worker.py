@@ -48,6 +48,8 @@ class LeasedJob:
         self.headers: dict = leased.get("headers") or {}
         self.metadata: Any = leased.get("metadata")
         self.correlation_id: Optional[str] = leased.get("correlation_id")
+        self.key: Optional[str] = leased.get("key")
+        self.gap: bool = bool(leased.get("gap"))  # the one of its key before it is a dead letter
         self.lease: str = leased["lease"]
         self.lost = threading.Event()  # set when somebody else may have the job now: a long handler looks at it
         if "payload_base64" in leased:

@@ -34,6 +34,10 @@ export interface NewJob {
   deadline?: string | Date;
   correlation_id?: string;
   metadata?: Record<string, unknown>;
+  /** Jobs of one key go one at a time, in order. */
+  key?: string;
+  /** Who is told of its end. */
+  callback?: { destination: string } | { url: string };
 }
 
 /** A job that was taken. `created` is false when it had been there before, with the same body. */

@@ -23,7 +23,7 @@ export class Permanent extends Error {
 interface Lease {
   id: string; tenant: string; destination: string; attempt: number; lease: string;
   payload?: string; payload_base64?: string; content_type?: string; correlation_id?: string;
-  headers?: Record<string, string>; metadata?: Record<string, unknown>;
+  headers?: Record<string, string>; metadata?: Record<string, unknown>; key?: string; gap?: boolean;
 }
 
 /** What a handler is given. */
@@ -38,6 +38,9 @@ export class LeasedJob {
   readonly correlationId: string | undefined;
   readonly headers: Record<string, string>;
   readonly metadata: Record<string, unknown>;
+  readonly key: string | undefined;
+  /** The one of its key before it is a dead letter. */
+  readonly gap: boolean;
   readonly #lost = new AbortController();
 
   constructor(lease: Lease) {
@@ -51,6 +54,8 @@ export class LeasedJob {
     this.correlationId = lease.correlation_id;
     this.headers = lease.headers ?? {};
     this.metadata = lease.metadata ?? {};
+    this.key = lease.key;
+    this.gap = lease.gap ?? false;
   }
 
   /** Aborted when somebody else may have the job now: a long handler gives it to fetch, or looks at it. */

@@ -70,12 +70,19 @@ public final class Scenario {
     }
 
     static void work(Insist insist) throws Exception {
+        Object nobody = thrown(() -> insist.enqueue(NewJob.to("java").payload(1).callback("nowhere")));
+        check("who is told of the end must be there", nobody instanceof InsistException.Problem p && p.type.equals("unknown_destination"), nobody);
+        Object strange = thrown(() -> insist.enqueue(NewJob.to("java").payload(1).callbackUrl("https://a.example/")));
+        check("and allowed", strange instanceof InsistException.Problem p && p.type.equals("callback_not_allowed"), strange);
         for (int n = 0; n < 12; n++)
-            insist.enqueue(NewJob.to("java").id("w" + n).tenant("work-java").payload(Map.of("n", n)));
+            insist.enqueue(NewJob.to("java").id("w" + n).tenant("work-java").payload(Map.of("n", n)).key(n == 4 || n == 9 ? "pair" : null));
+        Map<String, Object> gaps = new ConcurrentHashMap<>();
         Map<String, Integer> runs = new ConcurrentHashMap<>();
         CountDownLatch lastBegan = new CountDownLatch(1);
         Worker.Handler handler = job -> {
             int run = runs.merge(job.id, 1, Integer::sum);
+            if (job.gap)
+                gaps.put(job.id, job.members.get("key"));
             if (job.id.equals("w3") && run == 1)
                 throw new java.io.IOException("TIMEOUT: printer");
             if (job.id.equals("w4"))
@@ -107,6 +114,7 @@ public final class Scenario {
         Map<String, Object> dead = insist.job("w4", "work-java");
         check("a permanent failure is a dead letter", "dead".equals(dead.get("state")) && "NO_LABEL".equals(dead.get("last_code")), dead);
         check("what failed is tried again, what lasts is not", runs.get("w3") == 2 && runs.get("w5") == 2 && runs.get("w6") == 1, runs);
+        check("the next of its key comes after it, and knows", gaps.equals(Map.of("w9", "pair")), gaps);
         insist.enqueue(NewJob.to("java").id("last").tenant("work-java").payload("x"));
         lastBegan.await(30, TimeUnit.SECONDS);
         worker.stop();

@@ -12,7 +12,9 @@ public final class LeasedJob {
     public final long attempt;
     public final String lease;
     public final byte[] payload;
-    /** Every member as the API has it: headers, metadata, content_type, correlation_id. */
+    /** The one of its key before it is a dead letter. */
+    public final boolean gap;
+    /** Every member as the API has it: headers, metadata, content_type, correlation_id, key. */
     public final Map<String, Object> members;
     private volatile boolean lost;
 
@@ -23,6 +25,7 @@ public final class LeasedJob {
         destination = (String) members.get("destination");
         attempt = (Long) members.get("attempt");
         lease = (String) members.get("lease");
+        gap = Boolean.TRUE.equals(members.get("gap"));
         String bytes = (String) members.get("payload_base64");
         payload = bytes != null ? Base64.getDecoder().decode(bytes)
             : ((String) members.getOrDefault("payload", "")).getBytes(StandardCharsets.UTF_8);

@@ -65,6 +65,21 @@ public final class NewJob {
         return with("metadata", metadata);
     }
 
+    /** Jobs of one key go one at a time, in order. */
+    public NewJob key(String key) {
+        return with("key", key);
+    }
+
+    /** A destination that is told of its end. */
+    public NewJob callback(String destination) {
+        return with("callback", Map.of("destination", destination));
+    }
+
+    /** A url that is told of its end; the daemon must allow it. */
+    public NewJob callbackUrl(String url) {
+        return with("callback", Map.of("url", url));
+    }
+
     private NewJob with(String name, Object value) {
         if (value != null)
             members.put(name, value);
