@@ -97,6 +97,14 @@ void rig_start(struct rig *rig, struct rig_send *send)
     check(send->times == 0, "a send was answered from inside start");
 }
 
+void rig_begin(struct rig *rig, struct rig_send *send, const char *id, const char *payload)
+{
+    rig_prepare(rig, send);
+    send->job.id = slice_from(id);
+    send->job.payload = slice_from(payload);
+    rig_start(rig, send);
+}
+
 static int64_t now_ms(void)
 {
     struct timespec now;

@@ -37,6 +37,8 @@ const struct destination_config *rig_configure(struct rig *rig, const char *form
 /* A job "j-1" of tenant "acme" with a small payload, first attempt; change it before rig_start. */
 void rig_prepare(struct rig *rig, struct rig_send *send);
 void rig_start(struct rig *rig, struct rig_send *send);
+/* Both, with another id and payload. */
+void rig_begin(struct rig *rig, struct rig_send *send, const char *id, const char *payload);
 /* Until it is answered; fails the test after a minute. */
 void rig_wait(struct rig *rig, struct rig_send *send);
 /* All three. */

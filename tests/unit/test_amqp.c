@@ -228,17 +228,9 @@ static void configure(const char *login, const char *vhost, const char *more)
                   server.lines.port, vhost, more);
 }
 
-static void begin(struct rig_send *send, const char *id, const char *payload)
-{
-    rig_prepare(&rig, send);
-    send->job.id = slice_from(id);
-    send->job.payload = slice_from(payload);
-    rig_start(&rig, send);
-}
-
 static void send_one(const char *payload)
 {
-    begin(&sends[0], "j", payload);
+    rig_begin(&rig, &sends[0], "j", payload);
     rig_wait(&rig, &sends[0]);
 }
 
@@ -303,7 +295,7 @@ static void test_many(void **state)
     configure("", "", "");
     for (size_t i = 0; i < SENDS; i++) {
         snprintf(ids[i], sizeof ids[i], "%02zu", i);
-        begin(&sends[i], ids[i], i + 1 == SENDS ? "all" : i == 7 ? "back" : "later");
+        rig_begin(&rig, &sends[i], ids[i], i + 1 == SENDS ? "all" : i == 7 ? "back" : "later");
     }
     for (size_t i = 0; i < SENDS; i++) {
         rig_wait(&rig, &sends[i]);
@@ -352,7 +344,7 @@ static void test_long_facts(void **state)
     memset(metadata, 'm', sizeof metadata - 1);
     open_rig();
     configure("", "", "");
-    begin(&sends[0], id, "back");
+    rig_begin(&rig, &sends[0], id, "back");
     rig_wait(&rig, &sends[0]);
     assert_string_equal(sends[0].code, "amqp:312");
     rig_prepare(&rig, &sends[0]);

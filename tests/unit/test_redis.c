@@ -170,17 +170,9 @@ static void configure(const char *login, const char *path, const char *more)
                   server.lines.port, path, more);
 }
 
-static void begin(struct rig_send *send, const char *id, const char *payload)
-{
-    rig_prepare(&rig, send);
-    send->job.id = slice_from(id);
-    send->job.payload = slice_from(payload);
-    rig_start(&rig, send);
-}
-
 static void send_one(const char *payload)
 {
-    begin(&sends[0], "j-1", payload);
+    rig_begin(&rig, &sends[0], "j-1", payload);
     rig_wait(&rig, &sends[0]);
 }
 
@@ -228,7 +220,7 @@ static void test_what_is_added(void **state)
     (void)state;
     open_rig(NULL);
     configure("", "", "");
-    begin(&sends[0], "a b", "ok");
+    rig_begin(&rig, &sends[0], "a b", "ok");
     rig_wait(&rig, &sends[0]);
     assert_string_equal(server.last, "s:in * id a b tenant acme destination d idempotency_key acme/a b attempt 1 content_type "
                                      "application/json payload ok ");
@@ -254,7 +246,7 @@ static void test_login(void **state)
     size_t before = server.added;
     configure(":wrong@", "", "");
     for (size_t i = 0; i < 3; i++)
-        begin(&sends[i], "j", "ok");
+        rig_begin(&rig, &sends[i], "j", "ok");
     for (size_t i = 0; i < 3; i++) {
         rig_wait(&rig, &sends[i]);
         assert_string_equal(sends[i].code, "redis:WRONGPASS");
@@ -300,7 +292,7 @@ static void test_order(void **state)
     for (size_t i = 0; i < SENDS; i++) {
         snprintf(ids[i], sizeof ids[i], "j-%zu", i);
         snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s ", ids[i]);
-        begin(&sends[i], ids[i], i % 7 == 3 ? "-BUSY script" : "ok");
+        rig_begin(&rig, &sends[i], ids[i], i % 7 == 3 ? "-BUSY script" : "ok");
     }
     for (size_t i = 0; i < SENDS; i++) {
         rig_wait(&rig, &sends[i]);
@@ -317,7 +309,7 @@ static void test_a_late_one(void **state)
     (void)state;
     open_rig(NULL);
     configure("", "", ", timeout: 2s"); /* in which the others are answered on a busy machine, too */
-    begin(&sends[0], "j-0", "hang");
+    rig_begin(&rig, &sends[0], "j-0", "hang");
     rig_wait(&rig, &sends[0]);
     assert_int_equal(sends[0].answer.outcome, OUTCOME_IN_DOUBT);
     send_one("ok");
@@ -376,7 +368,7 @@ static void test_limits_and_ends(void **state)
         assert_int_equal(sends[i].answer.outcome, OUTCOME_IN_DOUBT);
     }
     rig.transport->ops->forget(rig.transport);
-    begin(&sends[4], "j-4", "ok");
+    rig_begin(&rig, &sends[4], "j-4", "ok");
     rig.transport->ops->forget(rig.transport); /* what is under way is answered all the same */
     rig_wait(&rig, &sends[4]);
     assert_int_equal(sends[4].answer.outcome, OUTCOME_DELIVERED);
