@@ -36,6 +36,12 @@ static void forget_all(struct lane_table *lanes)
     lanes->tenant_count = 0;
 }
 
+void lane_table_forget(struct lane_table *lanes)
+{
+    assert(lanes->shared && lanes->touched_count == 0 && lanes->added_count == 0);
+    forget_all(lanes);
+}
+
 void lane_table_release(struct lane_table *lanes)
 {
     forget_all(lanes);
@@ -336,7 +342,7 @@ static void commit_shared(struct lane_table *lanes)
     }
     lanes->touched_count = lanes->added_count = 0;
     if (lanes->by_name.count > LANES_KEPT_MAX)
-        forget_all(lanes);
+        lane_table_forget(lanes);
 }
 
 void lane_table_commit(struct lane_table *lanes)

@@ -80,6 +80,8 @@ bool lane_table_full(const struct lane_table *lanes, const struct store_settings
 enum status lane_table_promoted(struct lane_table *lanes, struct op_promote *promote, struct arena *memory) MUST_CHECK;
 
 void lane_table_commit(struct lane_table *lanes);
+/* Between batches, of a table that others write to: lanes are met anew. */
+void lane_table_forget(struct lane_table *lanes);
 void lane_table_rollback(struct lane_table *lanes);
 
 #endif

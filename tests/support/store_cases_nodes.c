@@ -347,6 +347,51 @@ static void each_looks_after_its_own(void **state)
     pair_end(&pair);
 }
 
+static void note_by(struct pair *pair, struct store *store)
+{
+    struct store_op note = { .kind = OP_NOTE, .data = SLICE("{}") };
+    assert_int_equal(run(pair, store, &note), STATUS_OK);
+}
+
+/* One job of d comes, is delivered, and is forgotten. */
+static int64_t come_and_go(struct pair *pair, struct store *by, struct store *owner)
+{
+    int64_t lane = put_to(pair, by, "d", "once", 0);
+    struct job job = claim_by(pair, owner, lane);
+    struct store_op settle = settle_op(&job, EVENT_DELIVER), promote = promote_op();
+    settle.settle.forget_at = pair->f->now + 10;
+    assert_int_equal(run(pair, owner, &settle), STATUS_OK);
+    pair->f->now += 10;
+    assert_int_equal(run(pair, owner, &promote), STATUS_OK);
+    assert_int_equal(promote.promote.ret_forgotten, 1);
+    return lane;
+}
+
+/* A node goes on knowing a lane after the steward has deleted it, with the trail of its jobs. */
+static void a_lane_that_another_deleted_is_made_anew(void **state)
+{
+    struct pair pair;
+    int64_t lane = 0;
+    if (!pair_begin(state, &pair))
+        return;
+    struct store *a = pair.f->store;
+    assert_int_equal(own(&pair, a, OP_TAKE, "d", NULL), STATUS_OK);
+    assert_int_equal(own(&pair, pair.b, OP_TAKE, "", NULL), STATUS_OK);
+    for (int i = 0; i < 6; i++) {
+        int64_t before = lane;
+        lane = come_and_go(&pair, i % 2 ? pair.b : a, a);
+        check(lane != before, "round %d: lane %lld again", i, (long long)lane);
+        for (int days = 0; days < 2; days++) {
+            struct store_op trim = { .kind = OP_TRIM, .trim = { .before = pair.f->now, .max = 100 } };
+            note_by(&pair, a);
+            note_by(&pair, pair.b);
+            assert_int_equal(run(&pair, pair.b, &trim), STATUS_OK);
+            pair.f->now += DAY_MS;
+        }
+    }
+    pair_end(&pair);
+}
+
 /* A node that starts anew, by its name, is the end of its earlier session, whoever else is there. */
 static void a_name_has_one_session(void **state)
 {
@@ -440,6 +485,7 @@ const struct store_case store_cases_nodes[] = {
     { "a fenced batch leaves nothing", a_fenced_batch_leaves_nothing },
     { "an end in order leaves nothing on the wire", an_end_in_order_leaves_nothing_on_the_wire },
     { "each looks after its own", each_looks_after_its_own },
+    { "a lane that another deleted is made anew", a_lane_that_another_deleted_is_made_anew },
     { "a name has one session", a_name_has_one_session },
     { "two that add the same add it once", two_that_add_the_same_add_it_once },
     { 0 },

@@ -516,6 +516,119 @@ static void test_the_documents_queries_run(void **state)
     fixture_end(&f);
 }
 
+/* ---- what goes ---- */
+
+static int64_t rows_of(const char *address, const char *table)
+{
+    char sql[80], first[24];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
+    postgres_server_run(address, sql, first, sizeof first);
+    return strtoll(first, NULL, 10);
+}
+
+/* Jobs of so many tenants come, are delivered and forgotten. */
+static void tenants_come_and_go(struct store_fixture *f, int round, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char tenant[24];
+        snprintf(tenant, sizeof tenant, "once-%d-%d", round, i);
+        struct store_op op = insert_op(f, "d", tenant, "job");
+        assert_run(f, &op, STATUS_OK);
+        struct job job = take(f, op.insert.ret_lane);
+        struct store_op settle = settle_op(&job, EVENT_DELIVER);
+        settle.settle.forget_at = f->now + 10;
+        assert_run(f, &settle, STATUS_OK);
+    }
+    f->now += 10;
+    while (promote(f).ret_forgotten > 0)
+        ;
+}
+
+static int64_t completed_of_d(struct store_fixture *f)
+{
+    struct destination_total *totals;
+    struct error err = { 0 };
+    size_t count;
+    must(f->store->ops->reader_totals(f->reader, 1, &f->memory, &totals, &count, &err), &err);
+    assert_int_equal(count, 1);
+    return totals[0].counts.completed;
+}
+
+/* Tenants come and go, alone or where nodes share the store: their lanes go with their trail, what they did stays. */
+static void test_tenants_that_came_once_leave_no_rows(void **state)
+{
+    (void)state;
+    enum { TENANTS = 20, ROUNDS = 3 };
+    const struct store_settings settings[] = { plain, node_named("one") };
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        char address[POSTGRES_ADDRESS_BYTES];
+        postgres_server_schema(address);
+        struct store_fixture f = fixture_on(store_at(address, &settings[i]));
+        struct store_op take_d = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+        struct store_op take_office = { .kind = OP_TAKE, .own = { .destination = SLICE("") } };
+        assert_run(&f, &take_d, STATUS_OK);
+        assert_run(&f, &take_office, STATUS_OK);
+        for (int round = 0; round < ROUNDS; round++) {
+            tenants_come_and_go(&f, round, TENANTS);
+            struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f.now - DAY_MS, .max = 100000 } };
+            assert_run(&f, &trim, STATUS_OK);
+            assert_int_equal(rows_of(address, "lane_count"), 0);
+            assert_true(rows_of(address, "lane") >= TENANTS); /* its events name them */
+            assert_int_equal(completed_of_d(&f), (round + 1) * TENANTS);
+            f.now += 2 * DAY_MS;
+            note_in(&f, "{\"note\":\"later\"}");
+            trim.trim.before = f.now - DAY_MS;
+            assert_run(&f, &trim, STATUS_OK);
+            assert_true(rows_of(address, "lane") <= 1); /* of a trail one event is left */
+        }
+        fixture_drop(&f);
+        f = fixture_on(store_at(address, &settings[i]));
+        assert_int_equal(completed_of_d(&f), ROUNDS * TENANTS);
+        fixture_end(&f);
+    }
+}
+
+static void end_in_order(struct store_fixture *f)
+{
+    struct error err = { 0 };
+    must(f->store->ops->end(f->store, f->now, &err), &err);
+    fixture_drop(f);
+}
+
+/* Names that come once: when nobody knows of their sessions any more, the next has their row, chain and counters. */
+static void test_nodes_that_came_once_leave_no_rows(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct error err = { 0 };
+    struct trail_check check;
+    const struct store_settings stays = node_named("stays");
+    postgres_server_schema(address);
+    struct store_fixture steward = fixture_on(store_at(address, &stays));
+    struct store_op office = { .kind = OP_TAKE, .own = { .destination = SLICE("") } };
+    assert_run(&steward, &office, STATUS_OK);
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "pod-%d", i);
+        const struct store_settings settings = node_named(name);
+        struct store_fixture f = fixture_on(store_at(address, &settings));
+        put(&f, name);
+        end_in_order(&f);
+        if (i == 1) /* these two are remembered; then all are forgotten, one by one */
+            assert_int_equal(rows_of(address, "node"), 3);
+        if (i >= 1)
+            postgres_server_run(address, "UPDATE ended SET noted = 0", NULL, 0);
+        steward.now += DAY_MS;
+        must(steward.store->ops->tend(steward.store, steward.now, &err), &err);
+        assert_int_equal(rows_of(address, "ended"), i == 0);
+    }
+    assert_int_equal(rows_of(address, "node"), 3);
+    assert_int_equal(rows_of(address, "chain"), 4); /* that of one alone is always there */
+    assert_int_equal(rows_of(address, "lane_count"), 2);
+    end_in_order(&steward);
+    must(verify_at(address, NULL, 0, &check, &err), &err);
+}
+
 /* ---- several chains ---- */
 
 /* Each node has a chain, and names where the others' end: an end that is cut off is missed, whichever it is. */
@@ -626,7 +739,7 @@ static void test_a_damaged_job_is_told(void **state)
     fixture_end(&f);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans_are_pinned),
@@ -642,11 +755,15 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_reached),
         cmocka_unit_test(test_an_older_store_is_brought_forward),
         cmocka_unit_test(test_the_documents_queries_run),
+        cmocka_unit_test(test_tenants_that_came_once_leave_no_rows),
+        cmocka_unit_test(test_nodes_that_came_once_leave_no_rows),
         cmocka_unit_test(test_chains_name_each_other),
         cmocka_unit_test(test_a_newer_store_is_left_alone),
         cmocka_unit_test(test_a_store_is_looked_at),
         cmocka_unit_test(test_a_damaged_job_is_told),
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     const char *missing = postgres_server_missing();
     if (missing) {
         printf("1..0 # SKIP %s\n", missing);

@@ -125,6 +125,8 @@ enum status postgres_apply(struct store *base, instant now, struct store_op *ops
     enum status status = batch_run(&batch, ops, count);
     for (int tries = 1; status == STATUS_BUSY && store->link.clashed && store->link.conn && tries < TRIES_MAX; tries++) {
         batch = (struct postgres_batch){ .store = store, .now = now, .memory = memory, .err = batch.err };
+        if (store->link.lane_gone)
+            lane_table_forget(&store->lanes);
         status = batch_run(&batch, ops, count); /* another node was quicker; what it has done is seen now */
     }
     if (status == STATUS_FENCED && !store->shared)

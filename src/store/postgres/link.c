@@ -49,6 +49,7 @@ static enum status status_of(const char *state)
         enum status status;
     } table[] = {
         { "IN001", STATUS_FENCED },  /* the store's own: another writer has taken the chain */
+        { "IN002", STATUS_BUSY },    /* likewise: a lane is gone */
         { "53100", STATUS_FULL },    /* disk_full */
         { "53200", STATUS_FULL },    /* out_of_memory, at the server */
         { "53", STATUS_AWAY },       /* too many connections, and other want of resources */
@@ -78,7 +79,9 @@ static enum status refusal(struct postgres_link *link, const PGresult *answer, s
     if (!state)
         return away(link, "the connection broke", err);
     enum status status = status_of(state);
-    link->clashed = strncmp(state, "40", 2) == 0 || strcmp(state, "23505") == 0 || strcmp(state, "22012") == 0;
+    link->lane_gone = strcmp(state, "IN002") == 0;
+    link->clashed = link->lane_gone || strncmp(state, "40", 2) == 0 || strcmp(state, "23505") == 0 ||
+                    strcmp(state, "22012") == 0;
     message_of(primary, line, sizeof line);
     if (status == STATUS_AWAY)
         link_close(link);

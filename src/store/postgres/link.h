@@ -16,6 +16,7 @@ struct postgres_link {
     size_t syncs;   /* likewise to synchronisations */
     int answer_ms_max;
     Oid row_types[POSTGRES_STATEMENTS]; /* of those that take rows, as this database numbers them */
+    bool lane_gone; /* the last failure was a lane that another node has deleted */
     bool clashed; /* the last failure was that somebody else was quicker: the same, once more, may go well */
 };
 

@@ -126,6 +126,21 @@ static enum status namesakes_end(struct postgres_store *store, instant now, stru
     }
 }
 
+/*
+ * A new name takes the row of a node that is long gone, of whose sessions nobody knows any more, and goes on with its chain
+ * and its counters: names that come once, as those of containers do, leave no rows.
+ */
+static void row_take_over(struct buffer *sql, const char *name)
+{
+    buffer_append_text(sql, "UPDATE node SET name = ");
+    literal(sql, name);
+    buffer_append_text(sql, " WHERE slot = (SELECT n.slot FROM node n WHERE n.session = 0 AND NOT EXISTS (SELECT 1 FROM"
+                            " ended d WHERE d.node = n.name) ORDER BY n.slot LIMIT 1 FOR UPDATE SKIP LOCKED)"
+                            " AND NOT EXISTS (SELECT 1 FROM node WHERE name = ");
+    literal(sql, name);
+    buffer_append_text(sql, "); ");
+}
+
 /* One transaction; it fails, and is tried again, when another node takes the same slot at once. */
 static enum status session_write(struct postgres_store *store, instant now, struct error *err)
 {
@@ -133,7 +148,9 @@ static enum status session_write(struct postgres_store *store, instant now, stru
     const struct postgres_node *node = &store->node;
     struct buffer sql;
     buffer_init(&sql, BEGIN_BYTES * 4);
-    buffer_append_text(&sql, "BEGIN; INSERT INTO node SELECT ");
+    buffer_append_text(&sql, "BEGIN; ");
+    row_take_over(&sql, node->name);
+    buffer_append_text(&sql, "INSERT INTO node SELECT ");
     literal(&sql, node->name);
     buffer_append_text(&sql, ", greatest(coalesce(max(slot), 0), (SELECT max(id) FROM chain)) + 1, 0, 0, 0, '', '', '', ''"
                              " FROM node ON CONFLICT (name) DO NOTHING; UPDATE node SET url = ");

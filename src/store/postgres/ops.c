@@ -521,6 +521,7 @@ static enum status trim_apply(struct postgres_batch *batch, struct store_op *op,
     op->trim.ret_deleted = 0;
     if (!store_is_steward(batch->store))
         return refuse(op, STATUS_CONFLICT);
+    batch->trimmed = batch->wrote = true;
     enum status status = trim_find(batch, &op->trim, &trims);
     if (status != STATUS_OK)
         return status;

@@ -106,7 +106,7 @@ static const char step_2[] =
     " PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'insist ' || $1"
     " AND xact_start IS NOT NULL AND pid <> pg_backend_pid(); RETURN true; END $$;";
 
-/* What lanes have done that were no more when a store was moved here; here none goes. */
+/* What lanes have done whose counters are no more. */
 static const char step_3[] =
     "CREATE TABLE gone (destination bytea PRIMARY KEY, completed bigint NOT NULL, cancelled bigint NOT NULL)";
 
@@ -162,6 +162,50 @@ static const char step_7[] =
     "CREATE TYPE count_row AS (lane bigint, slot bigint, pending bigint, running bigint, waiting bigint, completed"
     " bigint, dead bigint, cancelled bigint, ready bigint, stored bigint);";
 
+/*
+ * A lane without jobs: `emptied` is when its counters went into `gone`, 0 while it has some. Whoever counts in it again lets
+ * it be used again, or hears that it is gone and begins anew with another: both take its row first, so that no node counts
+ * in a lane that another deletes.
+ */
+static const char step_8[] =
+    "ALTER TABLE lane ADD COLUMN emptied bigint NOT NULL DEFAULT 0;"
+    "CREATE INDEX lane_emptied ON lane (emptied, id);"
+    "INSERT INTO meta VALUES ('lane_seen', 0);"
+    "CREATE FUNCTION insist_lane_used() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " PERFORM 1 FROM lane WHERE id = NEW.lane FOR KEY SHARE;"
+    " IF NOT FOUND THEN RAISE 'lane % is gone', NEW.lane USING ERRCODE = 'IN002'; END IF;"
+    " UPDATE lane SET emptied = 0, live = true WHERE id = NEW.lane AND emptied > 0; RETURN NULL; END $$;"
+    "CREATE TRIGGER lane_used AFTER INSERT ON lane_count FOR EACH ROW EXECUTE FUNCTION insist_lane_used();"
+    /* One whose counters somebody has just changed is left for the next time. */
+    "CREATE FUNCTION insist_lane_empty(int, bytea, bigint) RETURNS void LANGUAGE plpgsql AS $$ DECLARE rows bigint; BEGIN"
+    " PERFORM 1 FROM lane WHERE id = $1 FOR UPDATE SKIP LOCKED; IF NOT FOUND THEN RETURN; END IF;"
+    " PERFORM 1 FROM lane_count WHERE lane = $1 FOR UPDATE SKIP LOCKED; GET DIAGNOSTICS rows = ROW_COUNT;"
+    " IF (SELECT count(*) <> rows OR coalesce(sum(stored), 0) <> 0 FROM lane_count WHERE lane = $1) THEN RETURN; END IF;"
+    " INSERT INTO gone AS g SELECT $2, coalesce(sum(completed), 0), coalesce(sum(cancelled), 0) FROM lane_count"
+    " WHERE lane = $1 ON CONFLICT (destination) DO UPDATE SET completed = g.completed + excluded.completed,"
+    " cancelled = g.cancelled + excluded.cancelled;"
+    " DELETE FROM lane_count WHERE lane = $1; UPDATE lane SET emptied = $3, live = false WHERE id = $1; END $$;"
+    /*
+     * The next $1 lanes: those that have no jobs are emptied, at $2. Then so many are deleted whose events are all trimmed,
+     * their last one being older than when they were emptied, but for the clocks of nodes, $3. Of a chain one may stay.
+     */
+    "CREATE FUNCTION insist_lanes_tend(bigint, bigint, bigint) RETURNS void LANGUAGE plpgsql AS $$"
+    " DECLARE l record; seen bigint; looked_at bigint := 0; horizon bigint; needed int[]; BEGIN"
+    " SELECT value INTO seen FROM meta WHERE name = 'lane_seen' FOR UPDATE;"
+    " FOR l IN SELECT f.id, f.destination, (SELECT coalesce(sum(stored), 0) FROM lane_count WHERE lane = f.id) AS stored"
+    " FROM lane f WHERE f.emptied = 0 AND f.id > seen ORDER BY f.id LIMIT $1 LOOP looked_at := looked_at + 1; seen := l.id;"
+    " IF l.stored = 0 THEN PERFORM insist_lane_empty(l.id, l.destination, $2); END IF; END LOOP;"
+    " UPDATE meta SET value = CASE WHEN looked_at = $1 THEN seen ELSE 0 END WHERE name = 'lane_seen';"
+    " SELECT coalesce(min(v.at) FILTER (WHERE v.place = 2), 9223372036854775807) - $3,"
+    " coalesce(array_agg(v.lane) FILTER (WHERE v.place = 1 AND v.lane IS NOT NULL), '{}') INTO horizon, needed"
+    " FROM (SELECT id, coalesce((SELECT number FROM trimmed WHERE chain = id), 0) AS trimmed FROM chain OFFSET 0) c"
+    " CROSS JOIN LATERAL (SELECT o.at, o.lane, row_number() OVER () AS place FROM (SELECT at, lane FROM event"
+    " WHERE chain = c.id AND number > c.trimmed ORDER BY number LIMIT 2) o) v;"
+    " DELETE FROM lane WHERE emptied > 0 AND emptied < horizon AND id = ANY (ARRAY(SELECT id FROM lane WHERE emptied > 0"
+    " AND emptied < horizon AND id <> ALL (needed) ORDER BY emptied, id LIMIT $1)); END $$;"
+    /* A session that ended in order goes with time too: by the server's clock, since nobody says when it did. */
+    "ALTER TABLE ended ADD COLUMN noted bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;";
+
 /* oldest_writer: programs of an earlier version may not write after it; 1: all may, the step only adds. */
 static const struct {
     const char *sql;
@@ -174,6 +218,7 @@ static const struct {
     { step_5, 5 },
     { step_6, 6 },
     { step_7, 6 },
+    { step_8, 8 },
 };
 
 enum { STEPS = sizeof steps / sizeof *steps };

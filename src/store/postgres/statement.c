@@ -227,7 +227,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " ON CONFLICT (chain) DO UPDATE SET number = excluded.number, hash = excluded.hash" },
     [WRITE_ENDED_DELETE] = { "ended_delete", "i",
         "DELETE FROM ended d WHERE d.session > 0 AND NOT EXISTS (SELECT 1 FROM lease e WHERE e.seq > 0 AND e.session ="
-        " d.session) AND (d.at < $1 OR EXISTS (SELECT 1 FROM ended n WHERE n.session > d.session AND n.node = d.node)"
+        " d.session) AND (coalesce(d.at, d.noted) < $1 OR EXISTS (SELECT 1 FROM ended n WHERE n.session > d.session AND n.node = d.node)"
         " OR EXISTS (SELECT 1 FROM node n WHERE n.name = d.node AND n.session > 0))" },
     [WRITE_EVENTS] = { "events", "(IIIIIIIIIBBBBB",
         "INSERT INTO event (chain, number, at, lane, type, state, attempt, previous, form, hash, salt, destination, job, data)"
@@ -249,6 +249,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " waiting = c.waiting + excluded.waiting, completed = c.completed + excluded.completed, dead = c.dead + excluded.dead,"
         " cancelled = c.cancelled + excluded.cancelled, ready = c.ready + excluded.ready,"
         " stored = c.stored + excluded.stored", "count_row" },
+    [WRITE_LANES_TEND] = { "lanes_tend", "iii", "SELECT insist_lanes_tend($1, $2, $3)" },
     [WRITE_SEAL] = { "seal", "iiiibbi", "SELECT insist_seal($1, $2, $3, $4, $5, $6, $7)" },
     [WRITE_SYNC] = { "sync", "", "SET LOCAL synchronous_commit = on" },
     [WRITE_SYNC_NUMBER] = { "sync_number", "", "SELECT pg_current_xact_id()" },
@@ -299,11 +300,13 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [READ_SAVED_LIST] = { "read_saved_list", "bbi",
         "SELECT name, value FROM kept WHERE space = $1 AND ($2 = ''::bytea OR name < $2) ORDER BY name DESC LIMIT $3" },
     [READ_TOTALS] = { "read_totals", "",
-        "SELECT h.destination, t.* FROM shard h CROSS JOIN LATERAL (SELECT sum(c.pending)::bigint, sum(c.running)::bigint,"
-        " sum(c.waiting)::bigint, sum(c.completed)::bigint, sum(c.dead)::bigint, sum(c.cancelled)::bigint,"
-        " sum(c.ready)::bigint, count(*) FILTER (WHERE c.stored > 0), count(*) AS lanes"
+        "SELECT h.destination, t.* FROM shard h LEFT JOIN gone g ON g.destination = h.destination"
+        " CROSS JOIN LATERAL (SELECT coalesce(sum(c.pending), 0)::bigint, coalesce(sum(c.running), 0)::bigint,"
+        " coalesce(sum(c.waiting), 0)::bigint, (coalesce(sum(c.completed), 0) + coalesce(g.completed, 0))::bigint,"
+        " coalesce(sum(c.dead), 0)::bigint, (coalesce(sum(c.cancelled), 0) + coalesce(g.cancelled, 0))::bigint,"
+        " coalesce(sum(c.ready), 0)::bigint, count(*) FILTER (WHERE c.stored > 0), count(*) AS lanes"
         " FROM (SELECT id FROM lane WHERE destination = h.destination OFFSET 0) l" LANE_SUMS ") t"
-        " WHERE h.destination > ''::bytea AND t.lanes > 0 ORDER BY h.destination" },
+        " WHERE h.destination > ''::bytea AND (t.lanes > 0 OR g.destination IS NOT NULL) ORDER BY h.destination" },
     [READ_TOTALS_LARGEST] = { "read_totals_largest", "i",
         "SELECT m.* FROM shard h CROSS JOIN LATERAL (SELECT l.id, l.destination, l.tenant, c.*"
         " FROM (SELECT * FROM lane WHERE destination = h.destination OFFSET 0) l" LANE_SUMS

@@ -62,6 +62,7 @@ enum postgres_statement {
     WRITE_SAVED_DELETE,
     WRITE_TALLY,
     WRITE_COUNTS,
+    WRITE_LANES_TEND,
     WRITE_SEAL,
     WRITE_SYNC,
     WRITE_SYNC_NUMBER,

@@ -59,6 +59,7 @@ struct postgres_batch {
     struct redrive_tally tally;
     bool begun; /* the transaction, at the server */
     bool wrote;
+    bool trimmed; /* the trail: so lanes that nothing refers to any more may go */
     struct error *err;
 };
 

@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATEMENT_BYTES_MAX = 256 << 10 }; /* a statement that has grown so large is sent, and another begun */
+enum {
+    STATEMENT_BYTES_MAX = 256 << 10, /* a statement that has grown so large is sent, and another begun */
+    LANES_TENDED = 1000,             /* at once: others wait for a lane that is */
+    CLOCKS_APART_MS_MAX = MINUTE_MS, /* of nodes: far more than they are let be */
+};
 
 struct postgres_params *batch_params(struct postgres_batch *batch, enum postgres_statement statement)
 {
@@ -301,6 +305,18 @@ enum status batch_tally(struct postgres_batch *batch)
     return send_rows(batch, WRITE_TALLY);
 }
 
+/* When all is counted: a lane that the batch has used is not taken for one without jobs. */
+static enum status lanes_tend(struct postgres_batch *batch)
+{
+    if (!batch->trimmed)
+        return STATUS_OK;
+    struct postgres_params *params = batch_params(batch, WRITE_LANES_TEND);
+    params_int(params, 0, LANES_TENDED);
+    params_int(params, 1, batch->now);
+    params_int(params, 2, batch->store->shared ? CLOCKS_APART_MS_MAX : 0);
+    return batch_send(batch, WRITE_LANES_TEND);
+}
+
 enum status batch_seal(struct postgres_batch *batch)
 {
     struct postgres_store *store = batch->store;
@@ -314,6 +330,8 @@ enum status batch_seal(struct postgres_batch *batch)
         status = send_rows(batch, WRITE_COUNTS);
     if (status == STATUS_OK)
         status = send_rows(batch, WRITE_LANES_LIVE);
+    if (status == STATUS_OK)
+        status = lanes_tend(batch);
     if (status != STATUS_OK)
         return status;
     memcpy(head.hash, store->progress.event_hash, EVENT_HASH_BYTES);
