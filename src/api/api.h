@@ -18,6 +18,7 @@ enum owner { OWNER_HERE, OWNER_ELSEWHERE, OWNER_UNKNOWN };
 /* Which node that is, and where it is reached; both are empty where it is not known. */
 struct owner_place {
     char node[128], url[512];
+    int64_t session; /* of the node, as long as it runs; 0: this one's own, or none */
 };
 
 /* The nodes as this one saw them last, and what it did. */
@@ -37,6 +38,8 @@ struct node_figures {
     int64_t taken, given;   /* and destinations */
 };
 
+struct forwarder;
+
 /* A call on its way to another node, and its answer. The one who made it owns it again when `done` is called. */
 struct forward {
     struct message message; /* first: for the way back */
@@ -47,9 +50,12 @@ struct forward {
     struct slice body;
     bool waits;   /* for work, perhaps for long */
     bool refused; /* too many are under way: it was not sent */
-    atomic_bool abandoned;
+    atomic_bool abandoned; /* nobody waits for the answer */
+    struct owner_place to;
     struct {
         int status; /* 0: it could not be reached, or did not answer */
+        bool reached; /* what was asked may have happened */
+        char failure[96]; /* what went wrong, if the status is 0 */
         struct buffer body;
         char content_type[128];
         int retry_after_s; /* 0: it did not say */
@@ -57,7 +63,9 @@ struct forward {
     struct mailbox *reply_to;
     void (*done)(struct forward *forward);
     void *context;
-    void *curl, *sent_headers; /* these belong to who forwards it */
+    void *curl, *sent_headers; /* these belong to who forwards it, as do the following */
+    struct forwarder *forwarder;
+    bool paused;
     struct forward *next;
 };
 

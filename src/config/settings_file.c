@@ -22,8 +22,8 @@ static const struct setting limits_rows[] = {
     { "streams", SETTING_COUNT, AT(streams_max), "64", "1", "10000", .meaning = "Clients that follow the events at the same time." },
     { "streams_per_token", SETTING_COUNT, AT(streams_per_token), "8", "1", "10000", .meaning = "Of these with one token." },
     { "body_budget", SETTING_SIZE, AT(body_budget_bytes), "128MB", "1MB", "1024GB",
-      .meaning = "Memory for requests that are not complete and answers that are not read, of all clients. Who does not fit "
-                 "waits; who does not go on is cut off." },
+      .meaning = "Memory for requests that are not complete and answers that are not read, of all clients; as much again "
+                 "for answers on their way from other nodes. Who does not fit waits; who does not go on is cut off." },
 };
 static const struct section limits_section = { .name = "limits", SECTION_ROWS(limits_rows) };
 

@@ -525,6 +525,12 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
     return status == STATUS_OK ? engine_start(daemon->engine, daemon->reader, err) : status;
 }
 
+static bool node_lives(void *context, int64_t session)
+{
+    const struct daemon *daemon = context;
+    return nodes_lives(daemon->nodes, session);
+}
+
 static enum status open_nodes(struct daemon *daemon, struct error *err)
 {
     const struct nodes_settings settings = {
@@ -533,7 +539,10 @@ static enum status open_nodes(struct daemon *daemon, struct error *err)
     };
     if (!daemon->config->node.name)
         return STATUS_OK;
-    enum status status = forwarder_new((size_t)relays_max(daemon->config), &daemon->forwarder, err);
+    const struct forwarder_settings calls = { .calls_max = (size_t)relays_max(daemon->config),
+                                              .answers_bytes_max = (size_t)daemon->config->body_budget_bytes,
+                                              .lives = node_lives, .context = daemon };
+    enum status status = forwarder_new(&calls, &daemon->forwarder, err);
     return status == STATUS_OK ? nodes_new(&settings, &daemon->nodes, err) : status;
 }
 

@@ -1,6 +1,11 @@
 #include "daemon/forward.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,22 +15,34 @@
 
 enum {
     CONNECT_MS_MAX = 2000,
-    ANSWER_S_MAX = 90,
+    SILENT_MS_MAX = 6000, /* of the other machine's network: who is silent for longer is taken for dead by the store too */
+    ANSWER_S_MAX = 90,    /* of a node that lives: a worker may wait for 60 */
     POLL_MS = 1000,
+    SWEEP_MS = 250,   /* while something is under way */
     ORDERS_ONE_IN = 4, /* of the calls under way is for those that do not wait for work */
+    LOG_EVERY_MS = 10000,
 };
 
 struct forwarder {
+    struct forwarder_settings settings;
     CURLM *multi;
     pthread_t thread;
     bool running;
     atomic_bool stopping, abandoned; /* the latter: somebody does not want an answer any more */
-    size_t calls_max;
-    atomic_size_t calls, waiting; /* under way; of these, that wait for work */
+    atomic_size_t calls, waiting;    /* under way; of these, that wait for work */
     pthread_mutex_t lock;
     struct forward *first; /* that were given, under the lock */
-    struct forward *out;   /* with the thread */
+    /* The thread's own: */
+    struct forward *out;
+    size_t held;              /* bytes of answers that are not complete */
+    struct forward *favoured; /* which goes on whatever is held, or nobody would ever be through; NULL: none */
+    int64_t swept_ms, logged_ms;
 };
+
+static int64_t ticks_ms(void)
+{
+    return clock_ticks_ns() / 1000000;
+}
 
 static void run_done(struct message *message)
 {
@@ -41,11 +58,32 @@ static void forward_end(struct forwarder *forwarder, struct forward *forward)
     mailbox_post(forward->reply_to, &forward->message, MESSAGE_FORWARD, run_done);
 }
 
+/* It is not begun, or will not be answered any more. */
+static void forward_fail(struct forwarder *forwarder, struct forward *forward, const char *failure)
+{
+    forward->answer.status = 0;
+    snprintf(forward->answer.failure, sizeof forward->answer.failure, "%s", failure);
+    buffer_release(&forward->answer.body);
+    forward_end(forwarder, forward);
+}
+
+/* ---- what libcurl calls ---- */
+
 static size_t on_body(char *data, size_t size, size_t count, void *context)
 {
     struct forward *forward = context;
-    buffer_append(&forward->answer.body, (struct slice){ data, size * count });
-    return buffer_status(&forward->answer.body) == STATUS_OK ? size * count : 0;
+    struct forwarder *forwarder = forward->forwarder;
+    size_t bytes = size * count, before = forward->answer.body.len;
+    if (forwarder->held + bytes > forwarder->settings.answers_bytes_max) {
+        if (forwarder->favoured && forwarder->favoured != forward) {
+            forward->paused = true;
+            return CURL_WRITEFUNC_PAUSE;
+        }
+        forwarder->favoured = forward;
+    }
+    buffer_append(&forward->answer.body, (struct slice){ data, bytes });
+    forwarder->held += forward->answer.body.len - before;
+    return buffer_status(&forward->answer.body) == STATUS_OK ? bytes : 0;
 }
 
 static size_t on_header(char *data, size_t size, size_t count, void *context)
@@ -56,6 +94,21 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
         forward->answer.retry_after_s = atoi(data + sizeof retry_after - 1); /* CR LF stands behind it */
     return size * count;
 }
+
+/* A machine that is gone closes nothing. Where an option is not known, the call lasts as long as any. */
+static int on_socket(void *context, curl_socket_t fd, curlsocktype purpose)
+{
+    const int on = 1, idle_s = SILENT_MS_MAX / 2000, every_s = 1, silent_ms = SILENT_MS_MAX;
+    (void)context;
+    (void)purpose;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
+    return CURL_SOCKOPT_OK;
+}
+
+/* ---- beginning ---- */
 
 static bool headers_make(const struct forward *forward, struct curl_slist **ret_headers)
 {
@@ -72,14 +125,8 @@ static bool headers_make(const struct forward *forward, struct curl_slist **ret_
     return true;
 }
 
-static bool forward_begin(struct forwarder *forwarder, struct forward *forward)
+static void options_set(CURL *curl, struct forward *forward, struct curl_slist *headers)
 {
-    CURL *curl = curl_easy_init();
-    struct curl_slist *headers = NULL;
-    if (!curl || !headers_make(forward, &headers)) {
-        curl_easy_cleanup(curl);
-        return false;
-    }
     curl_easy_setopt(curl, CURLOPT_URL, forward->url);
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L); /* a job may be called ".." */
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, forward->method);
@@ -93,62 +140,36 @@ static bool forward_begin(struct forwarder *forwarder, struct forward *forward)
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, forward);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, forward);
+    curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, on_socket);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS_MAX);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_S_MAX);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+}
+
+static void forward_begin(struct forwarder *forwarder, struct forward *forward)
+{
+    bool stopping = atomic_load(&forwarder->stopping);
+    CURL *curl = stopping ? NULL : curl_easy_init();
+    struct curl_slist *headers = NULL;
+    if (!curl || !headers_make(forward, &headers)) {
+        curl_easy_cleanup(curl);
+        forward_fail(forwarder, forward, stopping ? "this one is stopping" : "no memory");
+        return;
+    }
+    options_set(curl, forward, headers);
     forward->curl = curl;
     forward->sent_headers = headers;
-    if (curl_multi_add_handle(forwarder->multi, curl) == CURLM_OK) {
-        forward->next = forwarder->out;
-        forwarder->out = forward;
-        return true;
-    }
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(curl);
-    return false;
-}
-
-static void forward_take_out(struct forwarder *forwarder, struct forward *forward)
-{
-    struct forward **link = &forwarder->out;
-    while (*link != forward)
-        link = &(*link)->next;
-    *link = forward->next;
-    curl_multi_remove_handle(forwarder->multi, forward->curl);
-    curl_slist_free_all(forward->sent_headers);
-    curl_easy_cleanup(forward->curl);
-}
-
-static void finish(struct forwarder *forwarder, const CURLMsg *message)
-{
-    struct forward *forward;
-    long status = 0;
-    const char *type = NULL;
-    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &forward);
-    if (message->data.result == CURLE_OK) {
-        curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_getinfo(message->easy_handle, CURLINFO_CONTENT_TYPE, &type);
-    }
-    forward->answer.status = (int)status;
-    snprintf(forward->answer.content_type, sizeof forward->answer.content_type, "%s", type ? type : "");
-    forward_take_out(forwarder, forward);
-    forward_end(forwarder, forward);
-}
-
-/* Its connection is closed, by which the owner hears of it: what nobody waits for is not leased. */
-static void drop_abandoned(struct forwarder *forwarder)
-{
-    if (!atomic_exchange(&forwarder->abandoned, false))
+    forward->forwarder = forwarder;
+    if (curl_multi_add_handle(forwarder->multi, curl) != CURLM_OK) {
+        curl_slist_free_all(headers);
+        curl_easy_cleanup(curl);
+        forward_fail(forwarder, forward, "no memory");
         return;
-    for (struct forward *forward = forwarder->out, *next; forward; forward = next) {
-        next = forward->next;
-        if (!atomic_load(&forward->abandoned))
-            continue;
-        forward_take_out(forwarder, forward);
-        forward_end(forwarder, forward);
     }
+    forward->next = forwarder->out;
+    forwarder->out = forward;
 }
 
 static void begin_given(struct forwarder *forwarder)
@@ -160,10 +181,92 @@ static void begin_given(struct forwarder *forwarder)
     while (given) {
         struct forward *forward = given;
         given = forward->next;
-        if (atomic_load(&forwarder->stopping) || !forward_begin(forwarder, forward))
-            forward_end(forwarder, forward); /* its status is 0: not reached */
+        forward_begin(forwarder, forward);
     }
 }
+
+/* ---- ending ---- */
+
+static void unpause_all(struct forwarder *forwarder)
+{
+    for (struct forward *forward = forwarder->out; forward; forward = forward->next)
+        if (forward->paused) {
+            forward->paused = false; /* it may be again at once */
+            curl_easy_pause(forward->curl, CURLPAUSE_CONT);
+        }
+}
+
+static void forward_take_out(struct forwarder *forwarder, struct forward *forward)
+{
+    struct forward **link = &forwarder->out;
+    curl_off_t sent = 0;
+    while (*link != forward)
+        link = &(*link)->next;
+    *link = forward->next;
+    forwarder->held -= forward->answer.body.len;
+    if (forwarder->favoured == forward)
+        forwarder->favoured = NULL;
+    curl_easy_getinfo(forward->curl, CURLINFO_PRETRANSFER_TIME_T, &sent); /* 0: there was no connection yet */
+    forward->answer.reached = sent > 0;
+    curl_multi_remove_handle(forwarder->multi, forward->curl);
+    curl_slist_free_all(forward->sent_headers);
+    curl_easy_cleanup(forward->curl);
+    unpause_all(forwarder);
+}
+
+/* Once for many: a hundred clients may ask a node that is gone. */
+static void tell(struct forwarder *forwarder, const struct forward *forward, const char *failure)
+{
+    int64_t now = ticks_ms();
+    if (forwarder->logged_ms != 0 && now - forwarder->logged_ms < LOG_EVERY_MS)
+        return;
+    forwarder->logged_ms = now;
+    log_event(LOG_WARN, "node_not_reached", FIELD_CSTR("node", forward->to.node), FIELD_CSTR("url", forward->to.url),
+              FIELD_CSTR("error", failure),
+              FIELD_CSTR("advice", "node.url in its configuration is where the other nodes reach it"));
+}
+
+static void finish(struct forwarder *forwarder, const CURLMsg *message)
+{
+    struct forward *forward;
+    long status = 0;
+    const char *type = NULL;
+    CURLcode result = message->data.result;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &forward);
+    if (result == CURLE_OK) {
+        curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(message->easy_handle, CURLINFO_CONTENT_TYPE, &type);
+    }
+    forward->answer.status = (int)status;
+    snprintf(forward->answer.content_type, sizeof forward->answer.content_type, "%s", type ? type : "");
+    forward_take_out(forwarder, forward);
+    if (result == CURLE_OK) {
+        forward_end(forwarder, forward);
+        return;
+    }
+    tell(forwarder, forward, curl_easy_strerror(result));
+    forward_fail(forwarder, forward, curl_easy_strerror(result));
+}
+
+/* Those for whom nobody waits any more, whose owner hears of it by the end of the connection and leases nothing; and those whose node has ended: another has, or will have, what it owned. */
+static void sweep(struct forwarder *forwarder)
+{
+    struct forward *next;
+    int64_t now = ticks_ms();
+    if (!atomic_exchange(&forwarder->abandoned, false) && now - forwarder->swept_ms < SWEEP_MS)
+        return;
+    forwarder->swept_ms = now;
+    for (struct forward *forward = forwarder->out; forward; forward = next) {
+        next = forward->next;
+        bool lives = forwarder->settings.lives(forwarder->settings.context, forward->to.session);
+        if (lives && !atomic_load(&forward->abandoned))
+            continue;
+        forward_take_out(forwarder, forward);
+        forward_fail(forwarder, forward, lives ? "nobody waits for it" : "the node is gone");
+    }
+}
+
+/* ---- the thread ---- */
 
 static void *forwarder_main(void *context)
 {
@@ -171,32 +274,32 @@ static void *forwarder_main(void *context)
     int running, left;
     while (!atomic_load(&forwarder->stopping)) {
         begin_given(forwarder);
-        drop_abandoned(forwarder);
         curl_multi_perform(forwarder->multi, &running);
         for (CURLMsg *message; (message = curl_multi_info_read(forwarder->multi, &left));)
             if (message->msg == CURLMSG_DONE)
                 finish(forwarder, message);
-        curl_multi_poll(forwarder->multi, NULL, 0, POLL_MS, NULL);
+        sweep(forwarder);
+        curl_multi_poll(forwarder->multi, NULL, 0, forwarder->out ? SWEEP_MS : POLL_MS, NULL);
     }
     begin_given(forwarder);
     while (forwarder->out) {
         struct forward *forward = forwarder->out;
         forward_take_out(forwarder, forward);
-        forward_end(forwarder, forward);
+        forward_fail(forwarder, forward, "this one is stopping");
     }
     return NULL;
 }
 
-enum status forwarder_new(size_t calls_max, struct forwarder **ret_forwarder, struct error *err)
+enum status forwarder_new(const struct forwarder_settings *settings, struct forwarder **ret_forwarder, struct error *err)
 {
     struct forwarder *forwarder = calloc(1, sizeof *forwarder);
     if (!forwarder)
         return error_set(err, STATUS_NO_MEMORY, "no memory for calls to other nodes");
+    forwarder->settings = *settings;
     pthread_mutex_init(&forwarder->lock, NULL);
-    forwarder->calls_max = calls_max;
     forwarder->multi = curl_multi_init();
     if (forwarder->multi)
-        curl_multi_setopt(forwarder->multi, CURLMOPT_MAXCONNECTS, (long)calls_max);
+        curl_multi_setopt(forwarder->multi, CURLMOPT_MAXCONNECTS, (long)settings->calls_max);
     forwarder->running = forwarder->multi && pthread_create(&forwarder->thread, NULL, forwarder_main, forwarder) == 0;
     if (!forwarder->running) {
         forwarder_free(forwarder);
@@ -229,23 +332,26 @@ void forwarder_free(struct forwarder *forwarder)
 /* Each call has a connection of its own: one that waits for work must not stand before an order, nor before other work. */
 static bool has_room(struct forwarder *forwarder, const struct forward *forward)
 {
+    size_t calls_max = forwarder->settings.calls_max;
     size_t calls = atomic_fetch_add(&forwarder->calls, 1) + 1;
     size_t waiting = forward->waits ? atomic_fetch_add(&forwarder->waiting, 1) + 1 : 0;
-    return calls <= forwarder->calls_max && waiting <= forwarder->calls_max - forwarder->calls_max / ORDERS_ONE_IN;
+    return calls <= calls_max && waiting <= calls_max - calls_max / ORDERS_ONE_IN;
 }
 
 void forwarder_send(struct forwarder *forwarder, struct forward *forward)
 {
     forward->refused = !has_room(forwarder, forward);
-    if (forward->refused || atomic_load(&forwarder->stopping)) {
-        forward_end(forwarder, forward);
-        return;
-    }
     pthread_mutex_lock(&forwarder->lock);
-    forward->next = forwarder->first;
-    forwarder->first = forward;
+    bool takes = !forward->refused && !atomic_load(&forwarder->stopping); /* under the lock: the thread takes all at its end */
+    if (takes) {
+        forward->next = forwarder->first;
+        forwarder->first = forward;
+    }
     pthread_mutex_unlock(&forwarder->lock);
-    curl_multi_wakeup(forwarder->multi);
+    if (takes)
+        curl_multi_wakeup(forwarder->multi);
+    else
+        forward_fail(forwarder, forward, "this one is stopping");
 }
 
 void forwarder_abandon(struct forwarder *forwarder, struct forward *forward)

@@ -1,5 +1,9 @@
 /*
  * forward.h - calls that go on to another node: a thread that speaks HTTP with the others.
+ *
+ * A node that hangs, lies or floods holds up nobody but those who ask it, and those not for longer than it is taken for
+ * alive: orders have room beside waiting workers, what answers take of the memory has a limit, and a silent connection ends
+ * after some seconds.
  */
 #ifndef DAEMON_FORWARD_H
 #define DAEMON_FORWARD_H
@@ -8,8 +12,16 @@
 
 struct forwarder;
 
-/* `calls_max`: under way at once, each with a connection; those that wait for work get three quarters of them. */
-enum status forwarder_new(size_t calls_max, struct forwarder **ret_forwarder, struct error *err) MUST_CHECK;
+struct forwarder_settings {
+    size_t calls_max; /* under way at once, each with a connection; those that wait for work get three quarters of them */
+    size_t answers_bytes_max; /* of answers that are not complete; one that is longer has the rest wait for it */
+    /* From the forwarder's thread: whether the node's session goes on, as far as this one knows. */
+    bool (*lives)(void *context, int64_t session);
+    void *context;
+};
+
+enum status forwarder_new(const struct forwarder_settings *settings, struct forwarder **ret_forwarder,
+                          struct error *err) MUST_CHECK;
 /* Answers everything that is under way, as not reached, and takes no more. Accepts NULL. */
 void forwarder_stop(struct forwarder *forwarder);
 void forwarder_free(struct forwarder *forwarder);

@@ -724,10 +724,21 @@ enum owner nodes_owner(struct nodes *nodes, struct slice destination, struct own
         if (elsewhere) {
             snprintf(ret_place->url, sizeof ret_place->url, "%.*s", SLICE_ARG(row->url));
             snprintf(ret_place->node, sizeof ret_place->node, "%.*s", SLICE_ARG(row->node));
+            ret_place->session = row->session;
         }
     }
     pthread_mutex_unlock(&nodes->lock);
     return owner;
+}
+
+bool nodes_lives(struct nodes *nodes, int64_t session)
+{
+    pthread_mutex_lock(&nodes->lock);
+    bool lives = nodes->view.node_count == 0; /* nothing is known */
+    for (size_t i = 0; i < nodes->view.node_count && !lives; i++)
+        lives = nodes->view.nodes[i].session == session;
+    pthread_mutex_unlock(&nodes->lock);
+    return lives;
 }
 
 /* For how long nothing was heard of a session. */

@@ -49,6 +49,8 @@ void nodes_reload(struct nodes *nodes, struct config *config);
 
 /* For the API: from its thread. */
 enum owner nodes_owner(struct nodes *nodes, struct slice destination, struct owner_place *ret_place);
+/* From any thread: whether a session of another goes on, as far as this one knows. */
+bool nodes_lives(struct nodes *nodes, int64_t session);
 void nodes_figures(struct nodes *nodes, struct node_figures *ret_figures);
 
 #endif

@@ -303,7 +303,7 @@ struct api_fixture *api_fixture_new(const struct api_fixture_settings *given)
     const struct api_settings api = { .config = fixture->config, .writer = fixture->writer, .store = fixture->store,
                                       .engine = fixture->engine, .engine_mailbox = fixture->mailbox, .seed = 7,
                                       .now = fixture_now, .ticks_ms = fixture_ticks_ms, .owner = settings->owner,
-                                      .on_alive = fixture_alive,
+                                      .forward = settings->forward, .abandon = settings->abandon, .on_alive = fixture_alive,
                                       .context = fixture };
     if (api_new(&api, &fixture->api, &error) != STATUS_OK || api_start(fixture->api, &error) != STATUS_OK)
         check(false, "%s", error.text);

@@ -20,6 +20,7 @@ struct api_fixture_settings {
     int64_t pending_max; /* 0: no limit */
     bool engine_held;    /* the engine is not started until api_fixture_start_engine */
     enum owner (*owner)(void *ignored, struct slice destination, struct owner_place *ret_place); /* as of api.h */
+    void (*forward)(void *ignored, struct forward *forward), (*abandon)(void *ignored, struct forward *forward); /* likewise */
     bool faulty;         /* the store fails when it is told to: see api_fixture_store and store_faulty.h */
 };
 

@@ -1,13 +1,14 @@
 #include "api/call/relay.h"
 
 #include "api/call/shared.h"
+#include "api/http/client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWNER_RETRY_AFTER_S = 2, CALLER_BYTES_MAX = 4096, ANSWER_BYTES_MAX = 64 << 20 };
+enum { OWNER_RETRY_AFTER_S = 2, CALLER_BYTES_MAX = 4096 };
 
 #define CALLER_HEADER "Insist-Caller"
 
@@ -21,37 +22,67 @@ static void relay_free(struct forward *forward)
     free(forward);
 }
 
+/* ---- the answer ---- */
+
+static bool is_json(const char *type)
+{
+    struct slice media = slice_from(type);
+    media.len = strcspn(type, "; ");
+    return slice_equal_nocase(media, SLICE("application/json")) ||
+           slice_equal_nocase(media, SLICE("application/problem+json"));
+}
+
+/* Who has called is known here: if the other one does not know, nodes are set up differently, which no client can mend. */
+static bool is_refusal(int status)
+{
+    return status == 401 || status == 421;
+}
+
+/* False: that was the answer to the client, who hears what is wrong with the node instead. */
+static bool answer_is_usable(struct call *call, const struct forward *forward)
+{
+    const char *node = forward->to.node, *failure = forward->answer.failure;
+    int status = forward->answer.status;
+    if (forward->refused)
+        call_problem(call, 503, "busy", "too many calls are on their way to other nodes; nothing was changed, try again");
+    else if (status == 0 && forward->answer.reached)
+        call_problem(call, 503, "owner_unreachable",
+                     "node \"%s\" owns the destination and did not answer (%s); an order may have been taken, try again",
+                     node, failure);
+    else if (status == 0)
+        call_problem(call, 503, "owner_unreachable",
+                     "node \"%s\" owns the destination and is not reached (%s); nothing was changed, try again",
+                     node, failure);
+    else if (is_refusal(status))
+        call_problem(call, 503, "owner_refuses",
+                     "node \"%s\" owns the destination and refuses calls of this node (HTTP %d); node.token%s must be the same "
+                     "on all nodes", node, status, call->api->config->node.token ? "" : ", or the tokens file,");
+    else if (!is_json(forward->answer.content_type))
+        call_problem(call, 503, "owner_strange",
+                     "node \"%s\" owns the destination, and what answers in its place is no insist (HTTP %d); see its "
+                     "node.url", node, status);
+    else
+        return true;
+    return false;
+}
+
 static void on_done(struct forward *forward)
 {
     struct call *call = forward->context;
-    int status = forward->answer.status;
-    struct buffer body = forward->answer.body;
-    char type[sizeof forward->answer.content_type];
-    forward->answer.body = (struct buffer){ 0 };
-    memcpy(type, forward->answer.content_type, sizeof type);
+    struct buffer *body = &forward->answer.body;
     call->answer.retry_after_s = OWNER_RETRY_AFTER_S;
-    int wait_s = forward->answer.retry_after_s;
-    bool refused = forward->refused;
-    relay_free(forward);
     call->relayed = NULL;
-    if (refused) {
-        buffer_release(&body);
-        call_problem(call, 503, "busy", "too many calls are on their way to other nodes; nothing was changed, try again");
-        return;
-    }
-    if (status == 0) {
-        buffer_release(&body);
-        call_problem(call, 503, "owner_unreachable",
-                     "the node that owns the destination did not answer; an order may have been taken, try again");
-        return;
-    }
-    if (wait_s > 0) {
+    if (answer_is_usable(call, forward)) {
         char seconds[16];
-        snprintf(seconds, sizeof seconds, "%d", wait_s);
-        call_add_header(call, "Retry-After", seconds);
+        snprintf(seconds, sizeof seconds, "%d", forward->answer.retry_after_s);
+        if (forward->answer.retry_after_s > 0)
+            call_add_header(call, "Retry-After", seconds);
+        call_send(call, forward->answer.status, forward->answer.content_type, body);
     }
-    call_send(call, status, type[0] ? type : "application/json", &body);
+    relay_free(forward);
 }
+
+/* ---- the question ---- */
 
 static char *text_make(struct buffer *text)
 {
@@ -123,29 +154,40 @@ static bool headers_fill(const struct call *call, struct forward *forward)
     return true;
 }
 
+/* NULL: there is no memory. */
+static struct forward *relay_make(struct call *call, const struct owner_place *place)
+{
+    struct forward *forward = calloc(1, sizeof *forward);
+    if (!forward)
+        return NULL;
+    forward->answer.body = call_buffer();
+    forward->method = http_method_name(call->head.method == HTTP_HEAD ? HTTP_GET : call->head.method);
+    forward->url = url_of(call, place);
+    forward->copy = malloc(call->body.len + 1);
+    forward->to = *place;
+    forward->waits = call->waits;
+    forward->reply_to = call->api->mailbox;
+    forward->done = on_done;
+    forward->context = call;
+    if (!forward->url || !forward->copy || !headers_fill(call, forward)) {
+        relay_free(forward);
+        return NULL;
+    }
+    memcpy(forward->copy, call->body.len > 0 ? call->body.data : "", call->body.len);
+    forward->body = (struct slice){ forward->copy, call->body.len };
+    return forward;
+}
+
 void relay(struct call *call, const struct owner_place *place)
 {
     const struct api_settings *settings = &call->api->settings;
-    struct forward *forward = calloc(1, sizeof *forward);
+    struct forward *forward = relay_make(call, place);
     if (!forward) {
         call_no_memory(call);
         return;
     }
-    buffer_init(&forward->answer.body, ANSWER_BYTES_MAX);
-    forward->method = http_method_name(call->head.method == HTTP_HEAD ? HTTP_GET : call->head.method);
-    forward->url = url_of(call, place);
-    forward->copy = malloc(call->body.len + 1);
-    forward->reply_to = call->api->mailbox;
-    forward->done = on_done;
-    forward->context = call;
-    forward->waits = call->waits;
-    if (!forward->url || !forward->copy || !headers_fill(call, forward)) {
-        relay_free(forward);
-        call_no_memory(call);
-        return;
-    }
-    memcpy(forward->copy, call->body.len > 0 ? call->body.data : "", call->body.len);
-    forward->body = (struct slice){ forward->copy, call->body.len };
+    if (call->client)
+        client_give_room(call->client); /* it is counted when it comes: many who wait must not stop who does not */
     call->relayed = forward;
     settings->forward(settings->context, forward);
 }

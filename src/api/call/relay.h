@@ -1,6 +1,8 @@
 /*
  * relay.h - a call that another node answers: it goes there as it came, and its answer comes back as it is.
  *
+ * What is no answer of an insist that knows the caller becomes a 503, which says what is wrong with that node.
+ *
  * Who called was looked at here. With node.token the other node takes this one's word for it; without, the caller's own
  * token goes along.
  */

@@ -8,6 +8,19 @@ static struct slice without_dot(struct slice name)
     return name;
 }
 
+/* Where other nodes call this one: whoever says so has the name right. */
+static bool is_node_url(const struct config *config, struct slice name)
+{
+    struct slice url = slice_from(config->node.url ? config->node.url : ""), scheme_end = SLICE("://"), own;
+    size_t authority = slice_search(url, scheme_end) + scheme_end.len;
+    bool is_address;
+    if (authority > url.len)
+        return false;
+    url = slice_from_offset(url, authority);
+    url.len = slice_search(url, SLICE("/"));
+    return http_host_split(url, &own, &is_address) && slice_equal_nocase(without_dot(name), without_dot(own));
+}
+
 bool host_is_ours(const struct config *config, struct slice host)
 {
     struct slice name;
@@ -19,7 +32,7 @@ bool host_is_ours(const struct config *config, struct slice host)
     for (size_t i = 0; i < config->hosts.count; i++)
         if (slice_equal_nocase(without_dot(name), slice_from(config->hosts.items[i])))
             return true;
-    return false;
+    return is_node_url(config, name);
 }
 
 /*

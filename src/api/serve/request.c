@@ -25,6 +25,15 @@ enum {
     MIDDLE_BODY_BYTES_MAX = 1 << 20,
 };
 
+static bool has_scope(struct call *call)
+{
+    if (call->scopes & call->route->scope)
+        return true;
+    call_problem(call, 403, "forbidden_scope", "token \"%.*s\" does not have the scope %s, which this call needs",
+                 SLICE_ARG(call->who), scope_name(call->route->scope));
+    return false;
+}
+
 /* False: answered with 401 or 403 already. */
 static bool authorise(struct call *call)
 {
@@ -40,7 +49,7 @@ static bool authorise(struct call *call)
         return true;
     bool bad_relay;
     if (relay_identify(call, &bad_relay))
-        return true;
+        return has_scope(call);
     if (bad_relay) {
         call_problem(call, 401, "unauthorized", "a node passes this call on and does not say for whom");
         return false;
@@ -52,18 +61,13 @@ static bool authorise(struct call *call)
                      header.len > 0 ? "the daemon's tokens file has no such token; send one that it has" : "send a token");
         return false;
     }
-    if (!(token->scopes & call->route->scope)) {
-        call_problem(call, 403, "forbidden_scope", "token \"%s\" does not have the scope %s, which this call needs",
-                     token->name, scope_name(call->route->scope));
-        return false;
-    }
     call->scopes = token->scopes;
     call->priority_max = token->priority_max;
     call->who = arena_copy(&call->memory, slice_from(token->name)); /* a reload frees the tokens */
     if (token->tenant)
         call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant));
     if (call->who.data && (!token->tenant || call->tenant_bound.data))
-        return true;
+        return has_scope(call);
     call_no_memory(call);
     return false;
 }
@@ -206,11 +210,10 @@ bool api_takes_body(void *context, const struct http_head *head, int64_t length,
 {
     struct api *api = context;
     const struct route *route = route_for(method_of(head), head->path);
-    struct slice bearer = http_head_find(head, SLICE("Authorization"));
+    struct slice found = http_head_find(head, SLICE("Authorization")), bearer = found.data ? found : SLICE("");
     int64_t payload_max = api->config->payload_bytes_max;
     bool is_job = false;
     ret_verdict->max = SMALL_BODY_BYTES_MAX;
-    bearer = bearer.data ? bearer : SLICE("");
     if (api->tokens && !tokens_find_bearer(api->tokens, bearer) && !relay_is_from_node(api, bearer))
         return refuse_body(ret_verdict, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
     for (size_t i = 0; i < sizeof long_bodies / sizeof *long_bodies && route; i++)
