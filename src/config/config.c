@@ -323,6 +323,11 @@ void destinations_apply(struct settings *settings, const struct node *node, UNUS
         destination_apply(settings, child, &config->destinations[config->destination_count++]);
 }
 
+static bool is_any_address(const char *host)
+{
+    return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 || strcmp(host, "[::]") == 0;
+}
+
 /* Does what needs the whole file. */
 static void file_finish(struct settings *settings, const struct node *root)
 {
@@ -338,6 +343,10 @@ static void file_finish(struct settings *settings, const struct node *root)
         if (config->destinations[i].node)
             problem_add(settings->problems, whole, "destination \"%s\" is for node \"%s\", and this daemon is none: name it"
                         " (node.name), or leave that out", config->destinations[i].name, config->destinations[i].node);
+    if (config->node.name && !config->node.url && is_any_address(config->listen.host))
+        problem_add(settings->problems, settings_place_of(settings, &config->listen, whole),
+                    "other nodes cannot call %s: node.url says where they reach this one, as http://10.0.0.1:%d",
+                    config->listen.host, config->listen.port);
     if (strcmp(config->store, "memory") == 0)
         config->store = "memory:"; /* a colon at the end needs quotes in YAML, so it may be left out */
     if (!config->listen.loopback && !config->tokens_file)

@@ -343,6 +343,7 @@ static void two_that_think_of_each_other_do_not_play_ball(void **state)
         char *wait = reply_header(&reply, "Retry-After");
         check(reply.status == 503 && strstr(reply_text(&reply, "type"), "owner_unknown"), "%d %s", reply.status, reply.body);
         check(wait && strcmp(wait, "2") == 0, "%s", reply.headers);
+        check(strstr(reply_text(&reply, "detail"), "node.url of node \"b\" leads to another node"), "%s", reply.body);
         free(wait);
         reply_release(&reply);
         expect_well(pair[i]);

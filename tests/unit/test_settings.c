@@ -210,6 +210,8 @@ static const struct {
       "f:1:9: listen is \"127.0.0.1:65536\"; write an address such as 127.0.0.1:7878 or [::1]:7878\n" },
     { "listen: ::1:80\n", "f:1:9: listen is \"::1:80\"; write an address such as 127.0.0.1:7878 or [::1]:7878\n" },
     { "listen: 0.0.0.0:80\n", "f:1:9: listening beyond loopback needs auth.tokens_file; or listen on 127.0.0.1\n" },
+    { "listen: 0.0.0.0:80\nauth: { tokens_file: t }\nnode: { name: a }\n",
+      "f:1:9: other nodes cannot call 0.0.0.0: node.url says where they reach this one, as http://10.0.0.1:80\n" },
     { "store: mysql://root:hunter2@h/d\n",
       "f:1:8: store has a value that does not fit; it must be sqlite:PATH, postgres://USER@HOST/DATABASE or memory\n" },
     { "store: 'sqlite:'\n", "f:1:8: store has a value that does not fit; it must be sqlite:PATH, postgres://USER@HOST/DATABASE or memory\n" },

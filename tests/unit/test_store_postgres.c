@@ -438,6 +438,25 @@ static void test_what_cannot_be_reached(void **state)
     }
 }
 
+/* The server's own words, and what to do. */
+static void test_what_is_refused_at_the_door(void **state)
+{
+    (void)state;
+    static const struct { const char *changes, *said; } rows[] = {
+        { "&dbname=nothere", "createdb makes one" },
+        { "&user=stranger", "createuser makes one" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char address[POSTGRES_ADDRESS_BYTES + 64];
+        struct store *store = NULL;
+        struct error err = { 0 };
+        postgres_server_schema(address);
+        snprintf(address + strlen(address), 64, "%s", rows[i].changes);
+        enum status status = store_postgres_open(slice_from(address), &plain, &store, &err);
+        check(status == STATUS_AWAY && strstr(err.text, rows[i].said), "row %zu: %s: %s", i, status_name(status), err.text);
+    }
+}
+
 static void test_a_newer_store_is_left_alone(void **state)
 {
     (void)state;
@@ -753,6 +772,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_poolers),
         cmocka_unit_test(test_what_cannot_be_reached),
+        cmocka_unit_test(test_what_is_refused_at_the_door),
         cmocka_unit_test(test_an_older_store_is_brought_forward),
         cmocka_unit_test(test_the_documents_queries_run),
         cmocka_unit_test(test_tenants_that_came_once_leave_no_rows),

@@ -53,6 +53,11 @@ void ask(struct call *call, struct slice destination, ask_run *run, void (*then)
         ask_here(call, run, then);
     } else if (owner == OWNER_ELSEWHERE && settings->forward && !relay_is_one(call)) {
         relay(call, &place);
+    } else if (owner == OWNER_ELSEWHERE && relay_is_one(call)) {
+        call->answer.retry_after_s = OWNER_RETRY_AFTER_S;
+        call_problem(call, 503, "owner_unknown",
+                     "destination \"%.*s\" has just changed its owner, or the node.url of node \"%s\" leads to another node; "
+                     "nothing was changed, try again", SLICE_ARG(destination), place.node);
     } else {
         ask_later(call, destination);
     }

@@ -97,6 +97,24 @@ static void ignore_notice(void *context, const PGresult *notice)
     (void)notice;
 }
 
+/* What a person can do about the server's own words. */
+static void advise(struct error *err)
+{
+    static const struct { const char *words, *advice; } table[] = {
+        { "password authentication failed", "the password stands in the address, in PGPASSWORD or in ~/.pgpass" },
+        { "no password supplied", "the password stands in the address, in PGPASSWORD or in ~/.pgpass" },
+        { "no pg_hba.conf entry", "pg_hba.conf of the server says who may connect from where" },
+        { "FATAL:  database \"", "createdb makes one" },
+        { "FATAL:  role \"", "createuser makes one" },
+    };
+    size_t len = strlen(err->text);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strstr(err->text, table[i].words)) {
+            snprintf(err->text + len, sizeof err->text - len, "; %s", table[i].advice);
+            return;
+        }
+}
+
 enum status link_open(struct postgres_link *link, const char *address, const char *settings, struct error *err)
 {
     /* What stands before the address yields to it, what stands behind it does not. */
@@ -109,8 +127,11 @@ enum status link_open(struct postgres_link *link, const char *address, const cha
     link->conn = PQconnectdbParams(keywords, values, 1);
     if (!link->conn)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a connection");
-    if (PQstatus(link->conn) != CONNECTION_OK)
-        return away(link, "it cannot be reached", err);
+    if (PQstatus(link->conn) != CONNECTION_OK) {
+        enum status status = away(link, "it cannot be reached", err);
+        advise(err);
+        return status;
+    }
     PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
     enum status status = link_run(link, settings, err);
     if (status != STATUS_OK)
