@@ -248,7 +248,10 @@ static void finish(struct forwarder *forwarder, const CURLMsg *message)
     forward_fail(forwarder, forward, curl_easy_strerror(result));
 }
 
-/* Those for whom nobody waits any more, whose owner hears of it by the end of the connection and leases nothing; and those whose node has ended: another has, or will have, what it owned. */
+/*
+ * Those for whom nobody waits any more, whose owner hears of it by the end of the connection and leases nothing; and those
+ * whose node has ended: another has, or will have, what it owned.
+ */
 static void sweep(struct forwarder *forwarder)
 {
     struct forward *next;
@@ -341,8 +344,8 @@ static bool has_room(struct forwarder *forwarder, const struct forward *forward)
 void forwarder_send(struct forwarder *forwarder, struct forward *forward)
 {
     forward->refused = !has_room(forwarder, forward);
-    pthread_mutex_lock(&forwarder->lock);
-    bool takes = !forward->refused && !atomic_load(&forwarder->stopping); /* under the lock: the thread takes all at its end */
+    pthread_mutex_lock(&forwarder->lock); /* or it would come behind the last that the thread looks at */
+    bool takes = !forward->refused && !atomic_load(&forwarder->stopping);
     if (takes) {
         forward->next = forwarder->first;
         forwarder->first = forward;

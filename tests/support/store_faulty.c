@@ -22,6 +22,8 @@ struct faulty_store {
     pthread_cond_t changed; /* of what follows */
     bool held, held_notes_only;
     int waiting; /* calls of apply that are held */
+    bool reads_held;
+    int reads_waiting;
     enum faulty_away away;
     bool in_doubt, doubt_applied;
 };
@@ -51,6 +53,11 @@ static enum status fault_next(struct faulty_store *store, enum faulty_call call,
 {
     static const char *const names[FAULTY_CALLS] = { "apply", "sync", "read" };
     pthread_mutex_lock(&store->mutex);
+    store->reads_waiting += call == FAULTY_READ;
+    pthread_cond_broadcast(&store->changed);
+    while (call == FAULTY_READ && store->reads_held)
+        pthread_cond_wait(&store->changed, &store->mutex);
+    store->reads_waiting -= call == FAULTY_READ;
     struct fault *fault = &store->faults[call];
     int64_t count = ++fault->count;
     bool away = store->away != AWAY_NOT && call != FAULTY_APPLY; /* which sees to it itself */
@@ -406,18 +413,38 @@ void store_faulty_hold_notes(struct store *base)
     pthread_mutex_unlock(&store->mutex);
 }
 
-bool store_faulty_await_held(struct store *base)
+static bool await_held(struct faulty_store *store, const bool *held, const int *waiting)
 {
-    struct faulty_store *store = store_of(base);
     struct timespec end;
     int failed = 0;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += HELD_WAIT_S;
     pthread_mutex_lock(&store->mutex);
-    while (failed == 0 && !(store->held && store->waiting > 0))
+    while (failed == 0 && !(*held && *waiting > 0))
         failed = pthread_cond_timedwait(&store->changed, &store->mutex, &end);
     pthread_mutex_unlock(&store->mutex);
     return failed == 0;
+}
+
+bool store_faulty_await_held(struct store *base)
+{
+    struct faulty_store *store = store_of(base);
+    return await_held(store, &store->held, &store->waiting);
+}
+
+void store_faulty_hold_reads(struct store *base, bool held)
+{
+    struct faulty_store *store = store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    store->reads_held = held;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_faulty_await_held_read(struct store *base)
+{
+    struct faulty_store *store = store_of(base);
+    return await_held(store, &store->reads_held, &store->reads_waiting);
 }
 
 int64_t store_faulty_count(struct store *base, enum faulty_call call)

@@ -46,6 +46,11 @@ void store_faulty_hold_notes(struct store *store);
 /* Waits until a call of apply is there, held; at most a minute, then false. */
 bool store_faulty_await_held(struct store *store);
 
+/* While held, a call of any reader waits before it does anything. Let it go before the store is closed. From any thread. */
+void store_faulty_hold_reads(struct store *store, bool held);
+/* Waits until one is there, held; at most a minute, then false. */
+bool store_faulty_await_held_read(struct store *store);
+
 /* How many such calls there were, failed ones included. */
 int64_t store_faulty_count(struct store *store, enum faulty_call call);
 

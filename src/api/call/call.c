@@ -212,20 +212,65 @@ void call_store_problem(struct call *call, enum status status, const struct erro
         call_problem(call, 503, "store_failed", "the store failed: %s; nothing was acknowledged", err->text);
 }
 
-static void read_on(struct call *call)
+static void on_piece(struct call *call, const struct error *error)
 {
-    struct error error = { 0 };
-    struct call_reading *reading = &call->reading;
-    reading->more = false;
-    reading->status = reading->read(call, call->api->reader, &error);
+    const struct call_reading *reading = &call->reading;
     if (reading->status != STATUS_OK && reading->status != STATUS_NOT_FOUND)
-        call_store_problem(call, reading->status, &error);
+        call_store_problem(call, reading->status, error);
     else if (!reading->more)
         reading->done(call);
     else if (call->client && !call->api->stopping)
-        rota_add(&call->api->http.rota, &reading->turn);
+        rota_add(&call->api->http.rota, &call->reading.turn);
     else /* or nobody is there any more, which the answering takes care of */
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+}
+
+static struct call *call_of_read(struct store_read *read)
+{
+    return (struct call *)(void *)((char *)read - offsetof(struct call, reading.apart));
+}
+
+/*
+ * In the thread that reads. Whatever was asked while it waited for a store that is away is answered with that, or each of
+ * many clients would wait for as long again; a stream's reader tells by itself.
+ */
+static enum status run_apart(struct store_read *read, struct store_reader *reader, struct error *err)
+{
+    struct call *call = call_of_read(read);
+    struct api *api = call->api;
+    struct call_reading *reading = &call->reading;
+    if (!call->pieces.stream && reading->asked_ns < api->reader.away_ns)
+        reading->status = error_set(err, STATUS_AWAY, "it was not there a moment ago");
+    else
+        reading->status = reading->read(call, reader, err);
+    if (reading->status == STATUS_AWAY)
+        api->reader.away_ns = clock_ticks_ns();
+    return reading->status;
+}
+
+static void on_apart(struct store_read *read)
+{
+    struct call *call = call_of_read(read);
+    config_unref(call->reading.config);
+    on_piece(call, &read->error);
+}
+
+static void read_on(struct call *call)
+{
+    struct error error = { 0 };
+    struct api *api = call->api;
+    struct call_reading *reading = &call->reading;
+    reading->more = false;
+    reading->config = api->config;
+    if (!api->reader.apart) {
+        reading->status = reading->read(call, api->reader.here, &error);
+        on_piece(call, &error);
+        return;
+    }
+    config_ref(reading->config); /* a reload may come meanwhile */
+    reading->asked_ns = clock_ticks_ns();
+    reading->apart = (struct store_read){ .run = run_apart, .done = on_apart, .reply_to = api->mailbox };
+    reads_submit(api->reader.apart, &reading->apart);
 }
 
 static void on_read_turn(struct rota_entry *entry)

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text_place.h"
 #include "engine/engine.h"
+#include "node/reads.h"
 
 struct api;
 struct call;
@@ -48,6 +49,9 @@ struct call_reading {
     void (*done)(struct call *call);
     bool more;
     enum status status; /* STATUS_OK, or STATUS_NOT_FOUND as `read` said */
+    struct config *config; /* as it is when the reading begins; `read` asks the API for nothing */
+    struct store_read apart; /* where a thread waits for the store */
+    int64_t asked_ns;
 };
 
 struct call {
@@ -120,7 +124,7 @@ void call_store_problem(struct call *call, enum status status, const struct erro
 /*
  * The one door to the store for what a call reads: `read`, then `done` in the API's thread; a failure but
  * STATUS_NOT_FOUND is answered. A store on this machine is read at once, so `done` may have run when this returns; one
- * across a network would be read by a thread of its own.
+ * across a network is read by a thread of its own, which may wait for it while all other calls go on.
  */
 void call_read(struct call *call, call_reader *read, void (*done)(struct call *call));
 /* Submits call->batch; `then` runs in the API's thread when it is durable. */

@@ -16,7 +16,7 @@ static int by_name(const void *a, const void *b)
 static enum status list_all(struct call *call, struct store_reader *reader, size_t largest_max, struct counts *counts,
                             struct error *err)
 {
-    const struct config *config = call->api->config;
+    const struct config *config = call->reading.config;
     struct destination_total *totals;
     size_t known, configured = config_destination_total(config);
     enum status status = reader->ops->reader_totals(reader, largest_max, &call->memory, &totals, &known, err);
@@ -54,7 +54,7 @@ static enum status leave_tenant(struct call *call, struct store_reader *reader, 
         if (status == STATUS_OK)
             counts->items[saved++] =
                 (struct destination_total){ .destination = name, .counts = lane.counts, .tenants = 1 };
-        else if (config_destination(call->api->config, name))
+        else if (config_destination(call->reading.config, name))
             counts->items[saved++] = (struct destination_total){ .destination = name };
     }
     counts->count = saved;

@@ -192,7 +192,7 @@ size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(stru
     struct stream *following;
     for (struct stream *stream = api->streams.first; stream; stream = following) {
         following = stream->next_stream;
-        if (stream->next != next)
+        if (stream->next != next || !stream->call->client) /* who is gone goes when it is read */
             continue;
         count++;
         if (visit)

@@ -33,7 +33,11 @@ struct api {
     struct api_settings settings;
     struct config *config;
     struct tokens *tokens; /* NULL: none are needed */
-    struct store_reader *reader;
+    struct {
+        struct store_reader *here; /* of a store on this machine; NULL: it is read apart */
+        struct reads *apart;
+        int64_t away_ns; /* when the thread that reads last found the store away; its own */
+    } reader;
     struct http_server http;
     struct buffer scratch; /* for the head of an answer */
     struct mailbox *mailbox;
@@ -55,7 +59,7 @@ struct api {
     bool callbacks_noted; /* that some job has a callback is saved, or on its way */
     instant began_at;
     struct request_measures measures;
-    struct {
+    struct { /* of whoever reads the store, as is the next */
         struct dead_ages *ages;
         struct causes *causes; /* made when they are first counted by cause */
     } dead;

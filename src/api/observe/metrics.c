@@ -87,6 +87,18 @@ static bool attach_measures(struct call *call, struct engine *engine)
     return true;
 }
 
+/* What is known of ages is another call's to change from here on. */
+static void copy_ages(struct call *call, struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++) {
+        const struct histogram *ages = dead_ages_of(call->api->dead.ages, scene->items[i].name);
+        struct histogram *copy = ages ? arena_alloc(&call->memory, sizeof *copy) : NULL;
+        if (copy)
+            *copy = *ages;
+        scene->items[i].dead_ages = copy;
+    }
+}
+
 /* Counts first, then the ages of some dead letters, a piece at a time, then the newest event. */
 static enum status read_store(struct call *call, struct store_reader *reader, struct error *err)
 {
@@ -107,19 +119,18 @@ static enum status read_store(struct call *call, struct store_reader *reader, st
     if (status == STATUS_OK)
         status = events_newest(reader, api->last_event, &api->last_event, err);
     scene->last_event = api->last_event;
+    copy_ages(call, scene);
     return status;
 }
 
-/* What is known of ages may be another call's to change while the engine is asked, so it is copied. */
+/* What only this thread counts. */
 static void ask_engine(struct call *call)
 {
     struct metrics_scene *scene = call->context;
     for (size_t i = 0; i < scene->count; i++) {
-        const struct histogram *ages = dead_ages_of(call->api->dead.ages, scene->items[i].name);
-        struct histogram *copy = ages ? arena_alloc(&call->memory, sizeof *copy) : NULL;
-        if (copy)
-            *copy = *ages;
-        scene->items[i].dead_ages = copy;
+        struct metrics_destination *destination = &scene->items[i];
+        destination->inserts = inserts_of(&call->api->measures, destination->name);
+        destination->in_use = destination->in_use || destination->inserts.accepted > 0;
     }
     ask_here(call, attach_measures, answer_metrics);
 }

@@ -43,10 +43,8 @@ enum status metrics_gather(struct call *call, struct store_reader *reader, struc
         const struct destination_total *total = &counts.items[i];
         struct metrics_destination *destination = &scene->items[scene->count++];
         *destination = (struct metrics_destination){ .name = total->destination, .counts = total->counts,
-                                                     .tenants = total->tenants,
-                                                     .inserts = inserts_of(&call->api->measures, total->destination) };
-        destination->in_use = total->tenants > 0 || total->counts.completed > 0 || total->counts.cancelled > 0 ||
-                              destination->inserts.accepted > 0;
+                                                     .tenants = total->tenants };
+        destination->in_use = total->tenants > 0 || total->counts.completed > 0 || total->counts.cancelled > 0;
         pick_largest(destination, total);
     }
     return STATUS_OK;

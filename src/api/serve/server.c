@@ -53,6 +53,14 @@ static enum status open_server(struct api *api, struct error *err)
     return status == STATUS_OK ? door_open(&api->http, err) : status;
 }
 
+/* One that can be away may let us wait: not here, where everybody is answered. */
+static enum status open_reader(struct api *api, struct error *err)
+{
+    struct store *store = api->settings.store;
+    return store->ops->outcome ? reads_new(store, &api->reader.apart, err)
+                               : store->ops->reader(store, &api->reader.here, err);
+}
+
 enum status api_new(const struct api_settings *settings, struct api **ret_api, struct error *err)
 {
     struct api *api = calloc(1, sizeof *api);
@@ -74,7 +82,7 @@ enum status api_new(const struct api_settings *settings, struct api **ret_api, s
     if (status == STATUS_OK)
         status = mailbox_attach(api->mailbox, api->http.loop, err);
     if (status == STATUS_OK)
-        status = settings->store->ops->reader(settings->store, &api->reader, err);
+        status = open_reader(api, err);
     if (status != STATUS_OK) {
         api_free(api);
         return status;
@@ -209,6 +217,7 @@ void api_free(struct api *api)
         return;
     if (api->started)
         pthread_join(api->thread, NULL);
+    reads_free(api->reader.apart); /* which has nothing of any call any more */
     door_release(&api->http);
     rota_release(&api->http.rota);
     buffer_release(&api->scratch);
@@ -219,8 +228,8 @@ void api_free(struct api *api)
     mailbox_free(api->mailbox);
     if (api->http.loop)
         event_base_free(api->http.loop);
-    if (api->reader)
-        api->reader->ops->reader_close(api->reader);
+    if (api->reader.here)
+        api->reader.here->ops->reader_close(api->reader.here);
     decisions_free(api->decisions);
     tokens_free(api->tokens);
     request_measures_release(&api->measures);

@@ -1,0 +1,166 @@
+/*
+ * A store across a network lets its readers wait: whoever reads waits, everybody else is answered. While they wait clients
+ * leave, the configuration changes, the store goes.
+ */
+#include "support/api_fixture.h"
+#include "support/check.h"
+#include "support/configs.h"
+#include "support/store_faulty.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CROWD = 50 };
+
+static const char config[] = "listen: 127.0.0.1:0\n"
+                             "store: 'memory:'\n"
+                             "destinations:\n"
+                             "  web: { transport: http, url: 'http://127.0.0.1:1/', allow_private: true }\n";
+
+static struct api_fixture *begin(void)
+{
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .config = config, .faulty = true });
+    put_job(fixture, "web", "t", "one", "well");
+    await_state(fixture, "/v1/jobs/one?tenant=t", "completed");
+    return fixture;
+}
+
+static int ask_and_wait(const struct api_fixture *fixture, const char *path)
+{
+    char request[300];
+    int fd = raw_connect(fixture);
+    int len = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", path);
+    raw_send(fd, request, (size_t)len);
+    return fd;
+}
+
+static void expect_answer(int fd, const char *wanted, const char *about)
+{
+    char *answer = raw_read(fd, NULL);
+    check(strstr(answer, wanted), "%s: %s", about, answer);
+    free(answer);
+    close(fd);
+}
+
+/* What needs nobody to read. */
+static void expect_well(const struct api_fixture *fixture, const char *id)
+{
+    struct reply reply = http_do(fixture, "GET", "/livez", NULL);
+    check(reply.status == 200, "%s", reply.body);
+    reply_release(&reply);
+    put_job(fixture, "web", "t", id, "well");
+}
+
+static void who_reads_waits_and_nobody_else(void **state)
+{
+    static const char *const paths[] = { "/v1/jobs", "/v1/jobs/one?tenant=t", "/v1/destinations", "/metrics", "/v1/stats",
+                                         "/v1/events", "/v1/tenants", "/v1/dead" };
+    struct api_fixture *fixture = begin();
+    struct store *store = api_fixture_store(fixture);
+    int fds[COUNT_OF(paths)];
+    (void)state;
+    store_faulty_hold_reads(store, true);
+    for (size_t i = 0; i < COUNT_OF(paths); i++)
+        fds[i] = ask_and_wait(fixture, paths[i]);
+    assert_true(store_faulty_await_held_read(store));
+    expect_well(fixture, "two");
+    store_faulty_hold_reads(store, false);
+    for (size_t i = 0; i < COUNT_OF(paths); i++)
+        expect_answer(fds[i], "HTTP/1.1 200", paths[i]);
+    api_fixture_free(fixture);
+}
+
+/* The thread would wait for each of them, one after the other. */
+static void a_crowd_hears_together_that_the_store_is_away(void **state)
+{
+    struct api_fixture *fixture = begin();
+    struct store *store = api_fixture_store(fixture);
+    int fds[CROWD];
+    (void)state;
+    store_faulty_hold_reads(store, true);
+    for (size_t i = 0; i < CROWD; i++)
+        fds[i] = ask_and_wait(fixture, "/v1/jobs/one?tenant=t");
+    assert_true(store_faulty_await_held_read(store));
+    for (size_t i = 0; i < 3; i++) /* each is answered behind those that came before it */
+        expect_well(fixture, i == 0 ? "a" : i == 1 ? "b" : "c");
+    int64_t before = store_faulty_count(store, FAULTY_READ);
+    store_faulty_set(store, FAULTY_READ, 1, true, STATUS_AWAY);
+    store_faulty_hold_reads(store, false);
+    for (size_t i = 0; i < CROWD; i++)
+        expect_answer(fds[i], "store_away", "of the crowd");
+    int64_t reads = store_faulty_count(store, FAULTY_READ) - before;
+    check(reads < CROWD / 2, "%lld reads of a store that was away", (long long)reads);
+    store_faulty_set(store, FAULTY_READ, 0, false, STATUS_AWAY);
+    await_status(fixture, "/v1/jobs/one?tenant=t", 200);
+    api_fixture_free(fixture);
+}
+
+static void clients_leave_while_the_store_is_read(void **state)
+{
+    static const char *const paths[] = { "/v1/jobs", "/v1/events/stream?after=0", "/v1/dead/export", "/metrics" };
+    struct api_fixture *fixture = begin();
+    struct store *store = api_fixture_store(fixture);
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        store_faulty_hold_reads(store, true);
+        int fd = ask_and_wait(fixture, paths[i]);
+        assert_true(store_faulty_await_held_read(store));
+        close(fd);
+        char id[8];
+        snprintf(id, sizeof id, "j%zu", i);
+        expect_well(fixture, id);
+        store_faulty_hold_reads(store, false);
+        await_state(fixture, "/v1/jobs/one?tenant=t", "completed");
+    }
+    api_fixture_free(fixture);
+}
+
+static void a_reload_comes_while_the_store_is_read(void **state)
+{
+    static const char other[] = "store: 'memory:'\ndestinations:\n"
+                                "  web: { transport: http, url: 'http://127.0.0.1:1/', allow_private: true }\n  yard: { transport: pull }\n";
+    struct api_fixture *fixture = begin();
+    struct store *store = api_fixture_store(fixture);
+    struct api_order *order;
+    struct error error;
+    (void)state;
+    struct config *next = config_from(slice_from(other), "next.yaml");
+    store_faulty_hold_reads(store, true);
+    int fd = ask_and_wait(fixture, "/metrics");
+    assert_true(store_faulty_await_held_read(store));
+    assert_int_equal(api_prepare(api_fixture_api(fixture), next, &order, &error), STATUS_OK);
+    api_reload(order);
+    config_unref(next);
+    expect_well(fixture, "two"); /* it has come */
+    store_faulty_hold_reads(store, false);
+    expect_answer(fd, "HTTP/1.1 200", "begun before");
+    api_fixture_free(fixture);
+}
+
+static void a_stop_waits_for_who_reads(void **state)
+{
+    struct api_fixture *fixture = begin();
+    struct store *store = api_fixture_store(fixture);
+    (void)state;
+    store_faulty_hold_reads(store, true);
+    int fd = ask_and_wait(fixture, "/v1/jobs");
+    assert_true(store_faulty_await_held_read(store));
+    api_stop(api_fixture_api(fixture));
+    store_faulty_hold_reads(store, false);
+    expect_answer(fd, "HTTP/1.1 ", "begun before");
+    api_fixture_free(fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_reads_waits_and_nobody_else),
+        cmocka_unit_test(a_crowd_hears_together_that_the_store_is_away),
+        cmocka_unit_test(clients_leave_while_the_store_is_read),
+        cmocka_unit_test(a_reload_comes_while_the_store_is_read),
+        cmocka_unit_test(a_stop_waits_for_who_reads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
