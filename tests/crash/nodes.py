@@ -207,7 +207,7 @@ class Schedule:
 
 
 def check_requests(tap, rows, slack):
-    """By the receiver's clock, which is this process's."""
+    """By the receiver's clock, which is this process's. S4-024"""
     spans = collections.defaultdict(list)
     for key, _, began, ended, status in rows:
         spans[key].append((began, ended if ended is not None else began + TIMEOUT_S, status))
@@ -288,6 +288,7 @@ def look(tap, cluster):
 
 
 def run_schedule(tap, cluster, seed, seconds, watch):
+    """Nobody but the nodes themselves says who works on what. S4-038"""
     stop = threading.Event()
     rows_before = len(cluster.receiver.seen())
     submitters = cluster.submitters(f"s{seed}-", 3, stop)
