@@ -242,8 +242,8 @@ static void check_paid(struct world *world, const struct passage *passage, int64
     check_rate(world, passage, config->rate_per_tenant, tenant_burst(config), own);
     if (passage->judged || !now)
         return;
-    bucket_cap(all, now->rate_total, total_burst(now), world->mono);
-    bucket_cap(own, now->rate_per_tenant, tenant_burst(now), world->mono);
+    bucket_cap(all, now->rate_total, total_burst(now), world->changed_mono); /* it was owed already when that changed */
+    bucket_cap(own, now->rate_per_tenant, tenant_burst(now), world->changed_mono);
 }
 
 /* What is decided keeps to the rates exactly, of sends and of leases; what is sent is later by what the store takes. */

@@ -255,12 +255,13 @@ static bool has_its_part(const struct world *world, const struct standing *stand
 }
 
 /*
- * The engine has asked the store what came to the lane and cannot know it yet: no slot stays empty for that. A question may
- * have been on its way when it came, and its own follows.
+ * The engine has asked the store what came to the lane, or how urgent a new time of day has made it, and cannot know it yet: no slot
+ * stays empty for that. A question may have been on its way when it came, and its own follows.
  */
 static bool is_being_read(const struct world *world, const struct lane_state *lane)
 {
-    return lane->order.asked && world->mono - world->lanes[lane->id].grew_mono <= 2 * world->read_lag_ms;
+    int64_t grew = world->lanes[lane->id].grew_mono, since = grew > world->clock_jumped_mono ? grew : world->clock_jumped_mono;
+    return lane->order.asked && world->mono - since <= 2 * world->read_lag_ms;
 }
 
 /* The most urgent class of work that surely waits, of a tenant other than that which could have gone; CLASS_REST: of none. */
