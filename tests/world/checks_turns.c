@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IDLE_GRACE_MS = 5 * SECOND_MS };
+enum { IDLE_GRACE_MS = 5 * SECOND_MS, LIMIT_NOW = -1 };
 
 static int64_t weight_in(const struct destination_config *config, int tenant)
 {
@@ -55,21 +55,21 @@ int64_t weight_of(const struct world *world, int dest, int tenant)
     return world->rules[world->config][dest].weights[tenant];
 }
 
-/* The smallest that its share of the slots can be: whoever may be active is, and nobody knows how many a worker asks for. */
-static int64_t slots_at_least(const struct world *world, const struct lane_view *lane)
+/* The smallest that its share of so many slots can be: whoever may be active is, and nobody knows how many a worker asks for. */
+static int64_t slots_at_least(const struct world *world, const struct lane_view *lane, int64_t limit)
 {
     const struct destination_config *config = world_dest(world, lane->dest);
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
     if (!config || config->transport == TRANSPORT_PULL || config->cycle_every_ms > 0 || strcmp(status.mode, "normal") != 0)
         return 1;
     int64_t weight = weight_of(world, lane->dest, lane->tenant), sum = shares_weight_may(world, lane->dest);
-    int64_t share = status.limit.now * weight / (sum > weight ? sum : weight);
+    int64_t share = (limit == LIMIT_NOW ? status.limit.now : limit) * weight / (sum > weight ? sum : weight);
     return share > 1 ? share : 1;
 }
 
-static bool holds_its_share(const struct world *world, const struct lane_view *lane)
+static bool holds_its_share(const struct world *world, const struct lane_view *lane, int64_t limit)
 {
-    return lane->running + lane->asked > 0 && lane->running + lane->asked >= slots_at_least(world, lane);
+    return lane->running + lane->asked > 0 && lane->running + lane->asked >= slots_at_least(world, lane, limit);
 }
 
 static int64_t largest_share(const struct world *world, const struct lane_view *lane)
@@ -111,10 +111,11 @@ static void begin_waiting(const struct world *world, struct lane_view *lane)
     lane->crossed = -1;
 }
 
-static void look_at(struct world *world, int lane)
+/* By the limit of concurrency that is, or that was when a claim was decided. */
+static void look_at(struct world *world, int lane, int64_t limit)
 {
     struct lane_view *view = &world->lanes[lane];
-    bool could = could_go(world, lane), waits = could && !holds_its_share(world, view);
+    bool could = could_go(world, lane), waits = could && !holds_its_share(world, view, limit);
     int64_t dispatched = view->dest < 0 ? 0 : world->dests[view->dest].dispatched;
     bool passed = view->passed_from >= 0; /* over: then it has its place still, and what went meanwhile does not count */
     if (waits && passed)
@@ -200,7 +201,7 @@ void turns_look(struct world *world)
     for (int dest = 0; dest < DESTS; dest++)
         look_for_return(world, dest);
     for (int lane = 1; lane <= world->lane_top; lane++) {
-        look_at(world, lane);
+        look_at(world, lane, LIMIT_NOW);
         look_for_idle(world, lane);
     }
 }
@@ -258,7 +259,7 @@ void turns_asked(struct world *world, const struct op_claim *claim, const struct
         struct lane_view *view = &world->lanes[lane];
         if (view->dest != asking->dest)
             continue;
-        look_at(world, lane);
+        look_at(world, lane, by->limit);
         if (view->waits && view->came_mono >= 0 && decided <= view->came_mono)
             view->from += turn; /* that was decided before it came */
         if (view->waits && view != asking) {
