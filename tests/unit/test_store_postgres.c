@@ -39,13 +39,14 @@ static const char *type_name(char letter)
 static void plan_read(PGconn *conn, enum postgres_statement statement, char *ret_plan, size_t size)
 {
     const struct postgres_text *text = postgres_text(statement);
+    const char *row = postgres_row(statement);
     char sql[8192], arguments[256] = "", types[512] = "";
     ret_plan[0] = '\0';
     if (!strstr("SELECT INSERT UPDATE DELETE WITH", (char[]){ text->sql[0], text->sql[1], text->sql[2], '\0' }))
         return;
     for (int i = 0; i < params_count(text->types); i++) {
         snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s%s", i ? ", " : "(",
-                 text->row ? text->row : type_name(text->types[i]), text->row ? "[]" : "");
+                 row ? row : type_name(text->types[i]), row ? "[]" : "");
         snprintf(arguments + strlen(arguments), sizeof arguments - strlen(arguments), "%sNULL", i ? ", " : "(");
     }
     const char *close = text->types[0] ? ")" : "";
@@ -56,8 +57,8 @@ static void plan_read(PGconn *conn, enum postgres_statement statement, char *ret
     snprintf(sql, sizeof sql, "EXPLAIN (COSTS OFF) EXECUTE %s%s%s", text->name, arguments, close);
     answer = PQexec(conn, sql);
     check(PQresultStatus(answer) == PGRES_TUPLES_OK, "%s: %s", text->name, PQerrorMessage(conn));
-    for (int row = 0; row < PQntuples(answer); row++)
-        snprintf(ret_plan + strlen(ret_plan), size - strlen(ret_plan), "%s\n", PQgetvalue(answer, row, 0));
+    for (int i = 0; i < PQntuples(answer); i++)
+        snprintf(ret_plan + strlen(ret_plan), size - strlen(ret_plan), "%s\n", PQgetvalue(answer, i, 0));
     PQclear(answer);
 }
 

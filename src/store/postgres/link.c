@@ -219,9 +219,9 @@ static enum status row_types_ask(struct postgres_link *link, enum postgres_state
     for (enum postgres_statement i = first; i <= last && status == STATUS_OK; i++) {
         char sql[100];
         PGresult *answer;
-        if (!postgres_text(i)->row)
+        if (!postgres_row(i))
             continue;
-        snprintf(sql, sizeof sql, "SELECT '%s'::regtype::oid", postgres_text(i)->row);
+        snprintf(sql, sizeof sql, "SELECT '%s'::regtype::oid", postgres_row(i));
         status = link_ask(link, sql, &answer, err);
         if (status != STATUS_OK)
             break;

@@ -183,7 +183,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [WRITE_JOB_DELETE] = { "job_delete", "I", "DELETE FROM job t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
     [WRITE_QUEUE_DELETE] = { "queue_delete", "(III",
         ALL_OF("DELETE FROM queue t USING unnest($1::queue_row[]) x"
-               " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq"), "queue_row" },
+               " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq") },
     [WRITE_LEASE_DELETE] = { "lease_delete", "I",
         ALL_OF("DELETE FROM lease t USING unnest($1) x(seq) WHERE t.seq = x.seq") },
     [WRITE_TIMER_DELETE] = { "timer_delete", "III",
@@ -195,7 +195,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [WRITE_JOBS] = { "jobs", "(IIIIIIIIBBBBBBBBIBB",
         "INSERT INTO job (seq, created_at, run_at, deadline, rank, event, lane, priority, key, digest, id, content_type,"
         " headers, correlation_id, metadata, body, chain, order_key, callback)"
-        " SELECT * FROM unnest($1::job_row[])", "job_row" },
+        " SELECT * FROM unnest($1::job_row[])" },
     [WRITE_BODY] = { "job_body", "IBB",
         "UPDATE job t SET body = x.body, digest = x.digest FROM unnest($1, $2, $3) x(seq, body, digest)"
         " WHERE t.seq = x.seq" },
@@ -212,12 +212,12 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " failed_at = excluded.failed_at, look_failed_at = excluded.look_failed_at, dead_at = excluded.dead_at,"
         " leaves_at = excluded.leaves_at, last_class = excluded.last_class, event = excluded.event,"
         " last_code = excluded.last_code, last_error = excluded.last_error, dead_code = excluded.dead_code,"
-        " reference = excluded.reference, redrive = excluded.redrive, link = excluded.link", "state_row" },
-    [WRITE_QUEUE] = { "queue", "(III", "INSERT INTO queue (lane, rank, seq) SELECT * FROM unnest($1::queue_row[])", "queue_row" },
+        " reference = excluded.reference, redrive = excluded.redrive, link = excluded.link" },
+    [WRITE_QUEUE] = { "queue", "(III", "INSERT INTO queue (lane, rank, seq) SELECT * FROM unnest($1::queue_row[])" },
     [WRITE_LEASE] = { "lease", "(IIIIIIIIIB",
         "INSERT INTO lease (seq, token, until, at, first_at, event, attempts, attempts_total, session, owner)"
         " SELECT * FROM unnest($1::lease_row[])"
-        " ON CONFLICT (seq) DO UPDATE SET until = excluded.until, at = excluded.at, event = excluded.event", "lease_row" },
+        " ON CONFLICT (seq) DO UPDATE SET until = excluded.until, at = excluded.at, event = excluded.event" },
     [WRITE_TIMER] = { "timer", "III", "INSERT INTO timer (shard, at, seq) SELECT * FROM unnest($1, $2, $3)" },
     [WRITE_CHAINED] = { "chained_add", "III", "INSERT INTO chained (lane, chain, seq) SELECT * FROM unnest($1, $2, $3)" },
     [WRITE_EVENTS_DELETE] = { "events_delete", "ii", "DELETE FROM event WHERE chain = $1 AND number <= $2" },
@@ -231,7 +231,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " OR EXISTS (SELECT 1 FROM node n WHERE n.name = d.node AND n.session > 0))" },
     [WRITE_EVENTS] = { "events", "(IIIIIIIIIBBBBB",
         "INSERT INTO event (chain, number, at, lane, type, state, attempt, previous, form, hash, salt, destination, job, data)"
-        " SELECT * FROM unnest($1::event_row[])", "event_row" },
+        " SELECT * FROM unnest($1::event_row[])" },
     [WRITE_ARCHIVE] = { "archive", "IB", "INSERT INTO archive (event, key) SELECT * FROM unnest($1, $2)" },
     [WRITE_SAVED] = { "saved", "bbb",
         "INSERT INTO kept (space, name, value) VALUES ($1, $2, $3)"
@@ -248,7 +248,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " pending = c.pending + excluded.pending, running = c.running + excluded.running,"
         " waiting = c.waiting + excluded.waiting, completed = c.completed + excluded.completed, dead = c.dead + excluded.dead,"
         " cancelled = c.cancelled + excluded.cancelled, ready = c.ready + excluded.ready,"
-        " stored = c.stored + excluded.stored", "count_row" },
+        " stored = c.stored + excluded.stored" },
     [WRITE_LANES_TEND] = { "lanes_tend", "iii", "SELECT insist_lanes_tend($1, $2, $3)" },
     [WRITE_SEAL] = { "seal", "iiiibbi", "SELECT insist_seal($1, $2, $3, $4, $5, $6, $7)" },
     [WRITE_SYNC] = { "sync", "", "SET LOCAL synchronous_commit = on" },
@@ -326,8 +326,24 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [NODE_RING] = { "node_ring", "b", "SELECT pg_notify('insist ' || current_schema(), convert_from($1, 'UTF8'))" },
 };
 
+static const char *const rows[POSTGRES_STATEMENTS] = {
+    [WRITE_JOBS] = "job_row",
+    [WRITE_STATE] = "state_row",
+    [WRITE_QUEUE] = "queue_row",
+    [WRITE_QUEUE_DELETE] = "queue_row",
+    [WRITE_LEASE] = "lease_row",
+    [WRITE_EVENTS] = "event_row",
+    [WRITE_COUNTS] = "count_row",
+};
+
 const struct postgres_text *postgres_text(enum postgres_statement statement)
 {
     assert(statement >= 0 && statement < POSTGRES_STATEMENTS && texts[statement].name);
     return &texts[statement];
+}
+
+const char *postgres_row(enum postgres_statement statement)
+{
+    assert(statement >= 0 && statement < POSTGRES_STATEMENTS);
+    return rows[statement];
 }

@@ -175,10 +175,11 @@ struct postgres_text {
     const char *name;
     const char *types; /* of its parameters: params.h */
     const char *sql;
-    const char *row; /* the type of rows that it takes, if it does */
 };
 
 const struct postgres_text *postgres_text(enum postgres_statement statement);
+/* The type of rows that it takes; NULL: it takes none. */
+const char *postgres_row(enum postgres_statement statement);
 
 /* What every connection sets: how plans are made, and how long is waited. */
 extern const char postgres_settings_writer[], postgres_settings_reader[], postgres_settings_node[];
