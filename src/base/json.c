@@ -266,6 +266,16 @@ void json_put_raw(struct json_writer *json, struct slice value)
     buffer_append(json->out, value);
 }
 
+void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes)
+{
+    if (utf8_is_valid(bytes)) {
+        json_member_string(json, name, bytes);
+        return;
+    }
+    json_name(json, name_base64);
+    json_put_base64(json, bytes);
+}
+
 void json_member_string(struct json_writer *json, const char *name, struct slice value)
 {
     json_name(json, name);

@@ -39,6 +39,9 @@ void json_put_null(struct json_writer *json);
 /* JSON text that is there already, as it is. */
 void json_put_raw(struct json_writer *json, struct slice value);
 
+/* `name` with the text when it is UTF-8, else `name_base64`. */
+void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes);
+
 /* A name and its value at once. */
 void json_member_string(struct json_writer *json, const char *name, struct slice value);
 void json_member_text(struct json_writer *json, const char *name, const char *value);

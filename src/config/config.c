@@ -352,6 +352,7 @@ static void file_finish(struct settings *settings, const struct node *root)
     if (!config->listen.loopback && !config->tokens_file)
         problem_add(settings->problems, settings_place_of(settings, &config->listen, whole),
                     "listening beyond loopback needs auth.tokens_file; or listen on 127.0.0.1");
+    exports_finish(settings, &loaded->by_name);
     camunda_finish(settings, root, &loaded->by_name);
     struct place store = settings_place_of(settings, &config->store, whole);
     struct place tokens = settings_place_of(settings, &config->tokens_file, whole);

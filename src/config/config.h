@@ -153,6 +153,7 @@ struct dead_config {
     int64_t ttl_ms;
     int64_t max;
     int64_t max_per_tenant; /* 0: all of them while only one tenant is known, else half */
+    const char *export; /* the destination that gets them when their time is over; NULL: none, they are deleted */
     int64_t redrive_after_ms; /* 0: no automatic redrive */
     int64_t redrive_times;
     struct rate redrive_rate;
@@ -253,7 +254,7 @@ struct destination_config {
     bool internal; /* made from an entry of notify: it raises no alerts, and clients may not add to it */
     struct {
         struct config_place self, url, fallback_url, health_url, verify_url, poll_url, oauth2_url, tls_ca, tls_cert,
-            tls_key;
+            tls_key, dead_ttl, dead_export;
     } at; /* self where a value came from a preset */
 };
 

@@ -510,6 +510,8 @@ static void places_finish(const struct finish *finish)
     config->at.tls_ca = place_of(finish, &config->tls.ca);
     config->at.tls_cert = place_of(finish, &config->tls.cert);
     config->at.tls_key = place_of(finish, &config->tls.key);
+    config->at.dead_ttl = place_of(finish, &config->dead.ttl_ms);
+    config->at.dead_export = place_of(finish, &config->dead.export);
     config->at.oauth2_url = place_of(finish, &config->oauth2.token_url);
 }
 

@@ -51,6 +51,12 @@ void tiers_apply(struct settings *settings, const struct node *node, void *field
  */
 void tiers_finish(struct settings *settings, const struct node *root, struct map *by_tenant);
 
+/*
+ * Where dead letters go when their time is over, once all destinations are in `by_name`: whether that is there, can take
+ * them and has an end. Those that get some retain their own until purged.
+ */
+void exports_finish(struct settings *settings, const struct map *by_name);
+
 /* ---- Camundas that ask for decisions ---- */
 
 extern const struct section camunda_section;

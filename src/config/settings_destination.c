@@ -278,6 +278,12 @@ static const struct setting redrive_rows[] = {
 static const struct section redrive_section = { .name = "dead.auto_redrive", SECTION_ROWS(redrive_rows) };
 static const struct setting dead_rows[] = {
     { "ttl", SETTING_DURATION, AT(dead.ttl_ms), "30d", "0s", "36500d", .meaning = "How long dead letters are kept. 0s: until purged." },
+    { "export", SETTING_TEXT, AT(dead.export),
+      .meaning = "The destination that gets them when that time is over: each becomes a job there, whose payload is its "
+                 "line of `GET /v1/dead/export`, and only then is deleted. What that destination cannot deliver is a dead letter "
+                 "there and is kept until purged, so it may have no `ttl` unless it exports itself. Not to `smtp` and `ses`. "
+                 "Without it they are deleted.",
+      .check = check_name },
     { "max", SETTING_COUNT, AT(dead.max), "100000", "1", "1000000000",
       .meaning = "How many are kept. When it is full the destination holds and alerts; nothing is dropped." },
     { "max_per_tenant", SETTING_COUNT, AT(dead.max_per_tenant), "0", "0", "1000000000",

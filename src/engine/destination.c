@@ -137,6 +137,7 @@ void dest_free(struct engine *engine, struct dest *dest)
     free(dest->orders.mode_reason);
     free(dest->second.reason);
     incident_release(&dest->incident);
+    dead_exports_release(dest);
     free(dest->name);
     free(dest);
 }

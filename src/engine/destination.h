@@ -10,6 +10,7 @@
 #include "core/outage/gate.h"
 #include "engine/alerts/alerts.h"
 #include "engine/days.h"
+#include "engine/dead/dead_exports.h"
 #include "engine/history.h"
 #include "engine/incidents/incidents.h"
 #include "engine/measures.h"
@@ -87,7 +88,7 @@ struct dest {
     struct gate gate;
     struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
     struct dest_trend trend;
-    struct auto_redrive redrive;
+    struct { struct auto_redrive redrive; struct dead_exports exports; }; /* of its dead letters */
     struct {
         char *reason; /* why it is held; NULL: it is not, or nobody knows */
         int64_t lane; /* as dest_block's */

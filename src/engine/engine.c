@@ -188,6 +188,7 @@ void engine_run(struct engine *engine)
         for (struct dest *dest = engine->dests.first; dest; dest = dest->next)
             tell_dead_full(dest);
         auto_redrive(engine);
+        dead_exports_run(engine);
         redrives_run(engine);
         erasures_run(engine);
         blocks_release(engine);

@@ -317,7 +317,7 @@ void engine_lose(struct engine *engine, struct slice destination, struct saved_w
 static bool is_still(const struct engine *engine, const struct dest *dest)
 {
     assert(dest->own.stage == OWN_LOSING);
-    if (dest->workers.out > 0 || dest->check.engine || dest->redrive.page.question.out ||
+    if (dest->workers.out > 0 || dest->check.engine || dest->redrive.page.question.out || dead_exports_out(dest) ||
         dest->block.release.page.question.out || dest->queue.order.look.question.out || dest->incident.asked)
         return false;
     for (const struct attempt *attempt = engine->attempts.first; attempt; attempt = attempt->next)

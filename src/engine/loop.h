@@ -69,6 +69,7 @@ struct engine {
     struct {
         struct decided *decided; /* of policies that are no destinations */
         int64_t expired; /* jobs that died while they waited */
+        int64_t dead_expired; /* dead letters that were deleted, since their time was over */
     } measured;
     struct engine_figures figures;
     struct lanes lanes;

@@ -435,7 +435,8 @@ enum status engine_measures(const struct engine *engine, struct arena *memory, s
     for (const struct dest *dest = engine->dests.first; dest; dest = dest->next)
         if (copy_one(engine, dest, memory, &items[count++]) != STATUS_OK)
             return STATUS_NO_MEMORY;
-    *ret_measures = (struct engine_measures){ .items = items, .count = count, .expired = engine->measured.expired };
+    *ret_measures = (struct engine_measures){ .items = items, .count = count, .expired = engine->measured.expired,
+                                              .dead_expired = engine->measured.dead_expired };
     if (engine->alerts.book)
         memcpy(ret_measures->alerts, engine->alerts.book->stand, sizeof ret_measures->alerts);
     return copy_policies(engine, memory, ret_measures);

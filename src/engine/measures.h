@@ -73,6 +73,7 @@ struct measures {
     int64_t labels[LABEL_COUNT];     /* of those that failed */
     int64_t unsent;    /* claimed, and given back untouched */
     int64_t recovered; /* attempts that nobody ended */
+    int64_t exported, export_refused; /* dead letters whose time was over */
     int64_t untried_dead[VERDICT_COUNT]; /* of these, and of jobs that were found damaged */
     int64_t retried_delivered, retried_dead; /* jobs that ended after more than one attempt */
     int64_t decided[VERDICT_COUNT]; /* questions that somebody asked, who sends by himself */
@@ -121,6 +122,7 @@ struct engine_measures {
     struct destination_measures *policies; /* that decisions were asked of and that are no destinations: only `measures` */
     size_t policy_count;
     int64_t expired; /* jobs that died while they waited; the store does not say whose */
+    int64_t dead_expired; /* dead letters that were deleted without an export, since their time was over; likewise */
     int64_t alerts[ALERT_KIND_COUNT]; /* that stand about the daemon */
 };
 /* A question was answered by that destination's or preset's policy, in so many nanoseconds. */

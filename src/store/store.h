@@ -308,6 +308,7 @@ struct op_save {
 
 /* These are the spaces that others share. */
 #define SPACE_DESTINATION SLICE("destination")
+#define SPACE_ERASURE_ACTIVE SLICE("erasure_active") /* the ids of erasures that somebody must go on with */
 #define SPACE_FORWARD SLICE("forward") /* how far the trail is told; and that some job has a callback */
 #define SPACE_NODE SLICE("node") /* what people ordered of a node: {"drain":SESSION} */
 #define SPACE_PINS SLICE("pins") /* under one name, {"DESTINATION":"NODE"} */

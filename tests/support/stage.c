@@ -163,7 +163,8 @@ void stage_begin(struct stage *stage, const char *yaml, instant now)
 {
     struct buffer problems;
     struct error error;
-    struct store_settings settings = { .sync_always = true, .pending_max = 1000000000, .node = slice_from(stage->node ? stage->node : "") };
+    struct store_settings settings = { .sync_always = true, .pending_max = stage->pending_max > 0 ? stage->pending_max : 1000000000,
+                                        .node = slice_from(stage->node ? stage->node : "") };
     const char *node = stage->node;
     void *context = stage->context;
     int64_t (*destination)(struct stage *, const struct send *, struct answer *) = stage->destination;

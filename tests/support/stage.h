@@ -55,6 +55,7 @@ struct stage {
     struct stage_read *reads; /* under way */
     size_t read_count;
     bool shared; /* the engine has those destinations that it gains: stage_gain. Set it before stage_begin */
+    int64_t pending_max; /* of the store; 0: no limit that matters. Set it before stage_begin */
     void *context;
     size_t send_count;
     /* Sees what the engine had written; NULL: nobody. Set it after stage_begin. */

@@ -350,6 +350,8 @@ static void days_outlive_the_trail(void **state)
     assert_int_equal(stage.reader->ops->reader_events(stage.reader, 0, 100, &memory, &events, &count, &err), STATUS_OK);
     for (size_t i = 0; i < count; i++)
         assert_true(events[i].at > began + DAY_MS);
+    stage.now = began + INT64_C(50) * 365 * DAY_MS; /* nor does any other time end it */
+    stage_run_for(&stage, 3 * HOUR_MS);
     struct period *period = read_period(&stage, false, began, &memory);
     assert_int_equal(daybook_ended(&period->total), 3);
     assert_int_equal(period->permanent.count, 0); /* the letter itself is gone */

@@ -119,6 +119,28 @@ static const struct {
       "f:4:20: the url of health must start with http://, https://, tcp:// or smtp://\n" },
     { D "    health: { url: tcp://h:1, kind: json }\n",
       "f:4:20: the url of health starts with tcp://, which does not fit its kind\n" },
+    /* where dead letters go */
+    { D "    dead: { export: nowhere }\n", "f:4:21: dead.export of \"x\" is \"nowhere\", which is no destination\n" },
+    { D "    dead: { export: x }\n", "f:4:21: dead.export of \"x\" is itself: its dead letters would have no end\n" },
+    { D "    dead: { export: y }\n  y: { url: https://b/, dead: { export: z } }\n  z: { url: https://c/, dead: { export: x } }\n",
+      "f:4:21: dead.export of \"x\" leads back to it, over 3 destinations: dead letters would have no end\n"
+      "f:5:41: dead.export of \"y\" leads back to it, over 3 destinations: dead letters would have no end\n"
+      "f:6:41: dead.export of \"z\" leads back to it, over 3 destinations: dead letters would have no end\n" },
+    { "destinations:\n"
+      "  a: { transport: pull, dead: { export: b } }\n  b: { transport: pull, dead: { export: c } }\n"
+      "  c: { transport: pull, dead: { export: d } }\n  d: { transport: pull, dead: { export: e } }\n"
+      "  e: { transport: pull, dead: { export: f } }\n  f: { transport: pull, dead: { export: g } }\n"
+      "  g: { transport: pull, dead: { export: h } }\n  h: { transport: pull, dead: { export: i } }\n"
+      "  i: { transport: pull, dead: { export: j } }\n  j: { transport: pull }\n",
+      "f:2:41: dead.export of \"a\" leads over more than 8 destinations\n" },
+    { D "    dead: { export: y }\n  y: { url: smtp://b }\n",
+      "f:4:21: dead.export of \"x\" is \"y\", which sends mail: a dead letter is no message; export to http, exec, redis, amqp or "
+      "pull\n" },
+    { D "    dead: { export: y }\n  y: { url: https://b/, dead: { ttl: 90d } }\n",
+      "f:5:38: \"y\" gets the dead letters of \"x\", and would throw those away that it cannot deliver: leave ttl out here, set it "
+      "to 0s, or give it an export too\n" },
+    { "notify:\n  - { name: ops, webhook: https://h/ }\n" D "    dead: { export: notify.ops }\n",
+      "f:6:21: dead.export of \"x\" is \"notify.ops\", which is no destination\n" },
     { D "    permanent: [A]\n", "f:4:5: unknown setting \"permanent\" in destination \"x\"\n" },
     { D "    timeout+: 3s\n", "f:4:5: \"timeout+\": only lists take a +; write timeout\n" },
     { D "    success: [a]\n    success+: [b]\n", "f:5:5: success is there beside success+; write one of them\n" },
@@ -493,6 +515,8 @@ static void test_warnings(void **state)
           "f:2:90: without smtp.starttls: required the password may go over the network for anybody to read" },
         { "notify:\n  - { name: a, email: a@b.example, through: m }\n",
           "f:2:3: notify sends mail through a destination that is not there" },
+        { D "    dead: { export: y, ttl: 0s }\n  y: { transport: pull }\n",
+          "f:4:21: dead.export waits for the end of dead.ttl, which is 0s: nothing is exported" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -501,6 +525,23 @@ static void test_warnings(void **state)
         assert_string_equal(config->warnings.items[0], cases[i].warning);
         config_unref(config);
     }
+}
+
+/* What a destination cannot deliver of what others export to it stays, whatever its preset says, unless it exports on. */
+static void test_exports(void **state)
+{
+    struct config *config = config_from(SLICE("destinations:\n"
+                                              "  a: { preset: email, url: smtp://a.example, dead: { export: b } }\n"
+                                              "  b: { preset: http, url: https://b/, dead: { export: c } }\n"
+                                              "  c: { preset: sifen, url: https://c/, verify: { url: https://c/ } }\n"
+                                              "  d: { url: https://d/ }\n"), "f");
+    (void)state;
+    assert_string_equal(config_destination(config, SLICE("a"))->dead.export, "b");
+    assert_int_equal(config_destination(config, SLICE("a"))->dead.ttl_ms, 7 * DAY_MS);
+    assert_int_equal(config_destination(config, SLICE("b"))->dead.ttl_ms, INT64_C(30) * DAY_MS);
+    assert_int_equal(config_destination(config, SLICE("c"))->dead.ttl_ms, 0);
+    assert_null(config_destination(config, SLICE("d"))->dead.export);
+    config_unref(config);
 }
 
 static void test_maintenance(void **state)
@@ -549,7 +590,7 @@ int main(void)
         cmocka_unit_test(test_problems),      cmocka_unit_test(test_edges),    cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_concurrency),
         cmocka_unit_test(test_derived),       cmocka_unit_test(test_listen),   cmocka_unit_test(test_problem_count),
-        cmocka_unit_test(test_warnings),      cmocka_unit_test(test_maintenance),
+        cmocka_unit_test(test_warnings),      cmocka_unit_test(test_exports),  cmocka_unit_test(test_maintenance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,12 @@
 #include "api/call/counts.h"
 #include "api/jobs/causes.h"
 #include "api/jobs/jobs.h"
-#include "api/jobs/job_json.h"
 #include "api/jobs/letters.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "core/errors/fingerprint.h"
+#include "engine/dead/dead_entry.h"
 
 #include <stdlib.h>
 #include <string.h>

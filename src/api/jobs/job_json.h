@@ -22,7 +22,4 @@ void job_json_members(struct json_writer *json, const struct job *job, const str
 /* Writes the whole object. */
 void job_json_write(struct json_writer *json, const struct job *job, const struct job_view *view);
 
-/* One line of the dead letters' export, in the schema of the e-mail document, with its line end. */
-void dead_entry_write(struct buffer *out, const struct job *job);
-
 #endif

@@ -375,6 +375,8 @@ static void say_dead(struct why *why)
     if (why->job->expires_at != INSTANT_NONE) {
         buffer_append_text(&why->next, "; it is removed at ");
         append_time(&why->next, why->job->expires_at);
+        if (dead && dead->export)
+            buffer_printf(&why->next, ", once it is a job of %s", dead->export);
     }
 }
 

@@ -495,6 +495,11 @@ static double disk_limit(const struct metrics_scene *scene)
     return (double)scene->api->config->disk_free_bytes;
 }
 
+static double dead_expired(const struct metrics_scene *scene)
+{
+    return (double)scene->engine.dead_expired;
+}
+
 static double jobs_limit(const struct metrics_scene *scene)
 {
     return scene->api->config->pending_max > 0 ? (double)scene->api->config->pending_max : NAN;
@@ -656,6 +661,14 @@ const struct metric_row metric_rows[] = {
               "Jobs that died, by the reason in their dead letter. Those whose deadline passed while they waited "
               "have no destination."),
       EACH(reasons), .expired = { "reason", "EXPIRED" } },
+    { COUNTER("insist_dead_exported_total", "destination",
+              "Dead letters that went to dead.export when their time was over."),
+      MEASURED(exported) },
+    { COUNTER("insist_dead_export_refused_total", "destination",
+              "Times that the store did not take one for dead.export: it stays a dead letter and is tried again."),
+      MEASURED(export_refused) },
+    { COUNTER("insist_dead_expired_total", "", "Dead letters that were deleted without an export when their time was over."),
+      NUMBER(dead_expired) },
     { GAUGE("insist_success_ratio", "destination", "Delivered jobs' share of all that are delivered or dead, 0 to 1."),
       VALUE(success_ratio) },
 

@@ -20,6 +20,8 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_DEAD_RATE] = { "dead_rate", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_SHARE, false,
                           "the high share of dead letters" },
     [ALERT_DEAD_FULL] = { "dead_full", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_JOBS, false, "the full dead-letter store" },
+    [ALERT_DEAD_EXPORT] = { "dead_export", SEVERITY_WARNING, ALERT_STATE, MEASURE_JOBS, false,
+                            "the wait of dead letters for their export" },
     [ALERT_MAX_RETRIES_EXCEEDED] = { "max_retries_exceeded", SEVERITY_CRITICAL, ALERT_COUNT, MEASURE_JOBS, false,
                                      "the run of jobs that used up their retries" },
     [ALERT_PERMANENT_ERROR] = { "permanent_error", SEVERITY_CRITICAL, ALERT_COUNT, MEASURE_JOBS, false,
@@ -293,6 +295,10 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
     case ALERT_DEAD_FULL:
         buffer_printf(out, "the dead-letter store is full (%" PRId64 "): the destination is held until some are cleared",
                       (int64_t)facts->value);
+        break;
+    case ALERT_DEAD_EXPORT:
+        append_jobs(out, (int64_t)facts->value, "dead letter", "dead letters");
+        buffer_append_text(out, " could not be exported when their time was over: they stay");
         break;
     case ALERT_STORE_DAMAGED:
         buffer_append_text(out, "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it");

@@ -262,6 +262,9 @@ static void read_dest(struct engine *engine, struct dest *dest, instant now)
     bool full = dest_dead_full(dest) || dest->dead.tenants_full > 0;
     read_state(engine, dest, ALERT_DEAD_FULL,
                &(struct alert_reading){ .watched = true, .value = full ? (double)dest->dead.count : 0, .limit = 1 }, NULL);
+    read_state(engine, dest, ALERT_DEAD_EXPORT,
+               &(struct alert_reading){ .watched = true, .value = (double)dead_exports_refused(dest, now), .limit = 1 },
+               dest->exports.refused.reason);
     read_jobs(engine, dest);
 }
 

@@ -325,6 +325,34 @@ static bool set_dead_ttls(const struct config *config, struct arena *memory, str
     return ttls != NULL;
 }
 
+/* Those whose dead letters go elsewhere when their time is over; copied likewise. */
+static bool set_exports(struct engine *engine, struct arena *memory, struct op_promote *promote)
+{
+    const struct config *config = engine->config;
+    size_t room = 0;
+    assert(promote->export_count == 0 && !promote->due);
+    promote->wanted_ms = DEAD_EXPORTS_WANTED_MS;
+    promote->unwanted_ms = DEAD_EXPORTS_UNWANTED_MS;
+    for (size_t i = 0; i < config->destination_count; i++)
+        promote->export_count += config->destinations[i].dead.export != NULL;
+    if (promote->export_count == 0)
+        return true;
+    promote->exports = arena_alloc_array(memory, promote->export_count, sizeof *promote->exports);
+    for (size_t i = 0, count = 0; i < config->destination_count && promote->exports; i++) {
+        if (!config->destinations[i].dead.export)
+            continue;
+        struct slice name = slice_from(config->destinations[i].name);
+        const struct dest *dest = dest_find(engine, name);
+        struct dead_export *export = &promote->exports[count++];
+        *export = (struct dead_export){ arena_copy(memory, name), dest ? dead_exports_room(dest) : 0, 0 };
+        if (!export->destination.data)
+            return false;
+        room += export->room;
+    }
+    promote->due = arena_alloc_array(memory, room < PROMOTE_MAX ? room : PROMOTE_MAX, sizeof *promote->due);
+    return promote->exports && promote->due;
+}
+
 /* A tenth of the shortest time that something is retained for. */
 static int64_t look_every_ms(const struct config *config)
 {
@@ -350,9 +378,17 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     }
     for (size_t i = 0; promote->ret_expired_jobs && i < promote->ret_expired; i++)
         letters_job_expired(engine, &promote->ret_expired_jobs[i]);
+    for (size_t i = 0; i < promote->ret_due_count; i++) {
+        struct dest *dest = dest_find(engine, promote->exports[promote->due[i].export].destination);
+        if (dest)
+            dead_exports_add(dest, &promote->due[i]);
+    }
+    if (promote->ret_dead_deleted > 0)
+        log_event(LOG_INFO, "dead_letters_expired", FIELD_INT("letters", (int64_t)promote->ret_dead_deleted));
+    engine->measured.dead_expired += (int64_t)promote->ret_dead_deleted;
     engine->measured.expired += (int64_t)promote->ret_expired;
     alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
-    size_t gone = promote->ret_dead_deleted + promote->ret_forgotten;
+    size_t gone = promote->ret_dead_deleted + promote->ret_forgotten + promote->ret_put_off;
     size_t done = promote->ret_promoted + promote->ret_expired + gone;
     instant next = promote->ret_next_at;
     if (done >= PROMOTE_MAX)
@@ -384,7 +420,8 @@ void promote_due(struct engine *engine)
         return;
     op->kind = OP_PROMOTE;
     op->promote = (struct op_promote){ .max = PROMOTE_MAX, .name_expired = letters_wanted(engine) };
-    if (!set_dead_ttls(engine->config, outgoing_memory(engine), &op->promote)) {
+    if (!set_dead_ttls(engine->config, outgoing_memory(engine), &op->promote) ||
+        !set_exports(engine, outgoing_memory(engine), &op->promote)) {
         outgoing_drop_last(engine); /* no memory: in a moment */
         return;
     }

@@ -28,6 +28,7 @@ struct recovery {
     uint64_t pass; /* of all pages, since the start */
     instant trim_at;
     instant redrive_at; /* no look for dead letters to be sent again before */
+    uint64_t export_turn; /* of the last destination whose dead letters were exported */
 };
 
 void recover_orphans(struct engine *engine);

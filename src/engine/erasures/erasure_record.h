@@ -13,7 +13,6 @@
 #include <stdbool.h>
 
 #define SPACE_ERASURE SLICE("erasure")
-#define SPACE_ERASURE_ACTIVE SLICE("erasure_active") /* the ids of those that somebody must go on with */
 
 enum {
     ERASURE_ID_BYTES = 48,

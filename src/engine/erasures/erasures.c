@@ -353,7 +353,8 @@ static enum status jobs_read(struct erasure *erasure, struct store_reader *reade
     if (status == STATUS_OK && !erasure->matches)
         status = error_set(err, STATUS_NO_MEMORY, "no memory for an erasure");
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        if (jobs[i].created_at > erasure->record.started_at || !subject_in_job(&erasure->subject, &jobs[i]))
+        bool is_later = jobs[i].created_at > erasure->record.started_at && !dead_export_is(&jobs[i]);
+        if (is_later || !subject_in_job(&erasure->subject, &jobs[i]))
             continue;
         struct match *match = &erasure->matches[erasure->count++];
         *match = (struct match){ .tenant = arena_copy(memory, jobs[i].tenant), .id = arena_copy(memory, jobs[i].id),
@@ -546,7 +547,7 @@ static void step(struct engine *engine, struct erasure *erasure)
     if (erasure->unsaved || erasure->record.done) {
         erasure->before = erasure->record;
         step_submit(engine, erasure, batch_new(OPS_BESIDE, STEP_BYTES_MAX));
-    } else {
+    } else if (!dead_exports_any_out(engine)) { /* what these become is behind the place where a pass begins */
         question_ask(engine, &erasure->question, read_step, step_answered);
     }
 }
@@ -729,6 +730,7 @@ enum status engine_erasure_begin(struct engine *engine, struct erasure_record *r
         return STATUS_INVALID;
     erasure->note = "erasure_started";
     erasure->unsaved = true;
+    erasure->busy = engine->shared; /* another node may be exporting a dead letter just now: a second pass finds that */
     wait->next = NULL;
     erasure->waiting = wait;
     engine_wake(engine);
