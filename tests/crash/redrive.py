@@ -20,8 +20,8 @@ COLUMNS = ("seq, state, priority, step, rank, generation, attempts, attempts_tot
 
 def make_letters(daemon, count):
     """Jobs whose time is over before anybody takes them."""
-    deadline = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3))
     for first in range(0, count, 1000):
+        deadline = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3))
         jobs = [{"destination": "d", "id": f"j{i}", "tenant": f"t{i % 7}", "deadline": deadline, "payload": {"n": i}}
                 for i in range(first, min(first + 1000, count))]
         daemon.call("POST", "/v1/jobs/batch", jobs)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LETTERS_A_STEP = 500,  /* some 15 ms of the writer */
+    LETTERS_A_STEP = 250,  /* some 3 ms of the writer: so long others wait for it */
     PAYLOADS_A_STEP = 16,  /* with their payloads in memory, twice */
     LOOK_MS = 250,         /* between looks at what became of a canary */
     ABORT_AFTER = 10,      /* letters must have ended before a share of them says anything */
@@ -25,6 +25,7 @@ struct place {
     int64_t before_seq;
     bool over;
     int64_t patch_failed;
+    struct job_walk undo;
 };
 
 struct redrive {
@@ -41,13 +42,16 @@ struct redrive {
     bool over;        /* nothing is left to do but to save that */
     struct place before; /* the step that is out */
     struct saved_wait *waiting, *waiting_out;
-    /* What the question asks for, and its answer. */
+    /* What the question asks for, and its answer, which is kept until the step before it is written. */
     size_t want;
     int64_t payload_bytes_max;
     struct job_walk walk;
     struct job *jobs;
     struct slice *payloads; /* with a patch: as they are to be, or were; .data NULL: it cannot be done */
     size_t count;
+    bool has_page;
+    bool reread; /* what was asked for, or is there, is not the next page any more */
+    struct arena page; /* the answer's memory */
 };
 
 static bool is_steward(const struct engine *engine)
@@ -58,7 +62,7 @@ static bool is_steward(const struct engine *engine)
 static struct place place_of(const struct redrive *redrive)
 {
     const struct job_walk *walk = &redrive->record.walk;
-    return (struct place){ walk->id, walk->filter.before_seq, walk->over, redrive->record.patch_failed };
+    return (struct place){ walk->id, walk->filter.before_seq, walk->over, redrive->record.patch_failed, redrive->undo };
 }
 
 static void place_restore(struct redrive *redrive, const struct place *place)
@@ -69,11 +73,21 @@ static void place_restore(struct redrive *redrive, const struct place *place)
     walk->filter.before_seq = place->before_seq;
     walk->over = place->over;
     redrive->record.patch_failed = place->patch_failed;
+    redrive->undo = place->undo;
+}
+
+static void page_drop(struct redrive *redrive)
+{
+    assert(!redrive->question.out);
+    arena_release(&redrive->page);
+    redrive->has_page = false;
+    redrive->count = 0;
 }
 
 static void redrive_free(struct redrive *redrive)
 {
     assert(!redrive->waiting && !redrive->waiting_out && !redrive->question.out);
+    page_drop(redrive);
     redrive_record_release(&redrive->record);
     free(redrive);
 }
@@ -212,6 +226,7 @@ static void step_done(struct batch *batch)
     waits_end(&redrive->waiting_out, &error);
     if (!applied) {
         place_restore(redrive, &redrive->before);
+        redrive->reread = redrive->question.out || redrive->has_page;
         redrive->unsaved = true;
         redrive->look_at = instant_add(engine_now(engine), AGAIN_MS);
         log_event(LOG_ERROR, "redrive_step_failed", FIELD_CSTR("redrive", redrive->record.id),
@@ -355,11 +370,9 @@ static void letters_send(struct engine *engine, struct redrive *redrive)
         batch_free(batch);
         batch = NULL;
     }
-    struct job_walk undone = redrive->undo;
     if (undoing)
         redrive->undo = redrive->walk;
-    if (!step_submit(engine, redrive, batch) && undoing)
-        redrive->undo = undone;
+    (void)step_submit(engine, redrive, batch); /* if not, it is where it was before */
 }
 
 /* ---- reading ---- */
@@ -439,39 +452,106 @@ static int64_t left_of(const struct redrive *redrive)
     return most > redrive->counts[REDRIVE_SENT_BACK] ? most - redrive->counts[REDRIVE_SENT_BACK] : 0;
 }
 
-static void step_answered(struct question *question)
+/*
+ * Whether the next page can be read while this one is written: nothing is to be judged or waited for between the two, and no
+ * payloads are held in memory meanwhile.
+ */
+static bool may_read_ahead(const struct redrive *redrive)
+{
+    const struct redrive_record *record = &redrive->record;
+    if (record->patch || redrive->unsaved)
+        return false;
+    return record->undoing || (record->state == REDRIVE_RUNNING && record->limit == 0 && record->rate.count == 0 &&
+                               !record->abort_given);
+}
+
+static void page_ask(struct engine *engine, struct redrive *redrive, size_t want);
+
+static void page_send(struct engine *engine, struct redrive *redrive)
+{
+    letters_send(engine, redrive);
+    page_drop(redrive);
+    if (engine->redrives.out && may_read_ahead(redrive))
+        page_ask(engine, redrive, LETTERS_A_STEP);
+}
+
+/* A page on which nobody is meant: nothing of it need be written. */
+static void page_pass(struct redrive *redrive)
+{
+    assert(redrive->count == 0 && !redrive->walk.over);
+    if (redrive->record.undoing) {
+        redrive->undo = redrive->walk;
+    } else {
+        redrive->record.walk.id = redrive->walk.id;
+        redrive->record.walk.filter.before_seq = redrive->walk.filter.before_seq;
+    }
+    page_drop(redrive);
+}
+
+/* By the counts that were read with the page: whether it goes on. Else it has ended, waits, or asks anew. */
+static bool goes_on(struct engine *engine, struct redrive *redrive)
+{
+    const struct redrive_record *record = &redrive->record;
+    int64_t left = left_of(redrive);
+    assert(redrive->has_page && !redrive->over);
+    if (record->undoing) {
+        if (redrive->count == 0 && redrive->walk.over)
+            end(engine, redrive, REDRIVE_UNDONE_ALL);
+        return !redrive->over;
+    }
+    if (record->state == REDRIVE_CANARY && (left == 0 || record->walk.over))
+        canary_judge(engine, redrive);
+    else if (record->state == REDRIVE_RUNNING && record->abort_given && ended_of(redrive) >= ABORT_AFTER &&
+             died_too_much(redrive))
+        end(engine, redrive, REDRIVE_ABORTED);
+    else if (left == 0 || record->walk.over)
+        end(engine, redrive, REDRIVE_DONE);
+    else
+        return (int64_t)redrive->count <= left;
+    return false;
+}
+
+/* No step is under way: the page's turn has come. */
+static void page_take(struct engine *engine, struct redrive *redrive)
+{
+    const struct redrive_record *record = &redrive->record;
+    assert(redrive->has_page && !engine->redrives.out);
+    bool was_undo = redrive->walk.filter.redrive.len > 0;
+    bool is_wanted = is_steward(engine) && !redrive->over && !redrive->reread && was_undo == record->undoing &&
+                     (record->undoing || !is_ended(record->state));
+    redrive->reread = false;
+    if (!is_wanted || !goes_on(engine, redrive))
+        page_drop(redrive);
+    else if (redrive->count == 0 && !redrive->walk.over)
+        page_pass(redrive);
+    else
+        page_send(engine, redrive);
+}
+
+static void page_read(struct question *question)
 {
     struct redrive *redrive = (struct redrive *)question;
     struct engine *engine = question->engine;
-    const struct redrive_record *record = &redrive->record;
     if (question->read.status != STATUS_OK) {
         redrive->look_at = instant_add(engine_now(engine), AGAIN_MS);
-        log_event(LOG_ERROR, "redrive_read_failed", FIELD_CSTR("redrive", record->id),
+        log_event(LOG_ERROR, "redrive_read_failed", FIELD_CSTR("redrive", redrive->record.id),
                   FIELD_CSTR("error", question->read.error.text));
         return;
     }
-    bool was_undo = redrive->walk.filter.redrive.len > 0;
-    if (!is_steward(engine) || redrive->over || was_undo != record->undoing || (!record->undoing && is_ended(record->state)))
-        return; /* what was read is not wanted any more */
-    if (engine->redrives.out) {
-        redrive->look_at = engine_now(engine);
-    } else if (record->undoing) {
-        if (redrive->count > 0)
-            letters_send(engine, redrive);
-        else if (redrive->walk.over)
-            end(engine, redrive, REDRIVE_UNDONE_ALL);
-        else
-            redrive->undo = redrive->walk;
-    } else if (record->state == REDRIVE_CANARY && (left_of(redrive) == 0 || record->walk.over)) {
-        canary_judge(engine, redrive);
-    } else if (record->state == REDRIVE_RUNNING && record->abort_given && ended_of(redrive) >= ABORT_AFTER &&
-               died_too_much(redrive)) {
-        end(engine, redrive, REDRIVE_ABORTED);
-    } else if (left_of(redrive) == 0 || record->walk.over) {
-        end(engine, redrive, REDRIVE_DONE);
-    } else if ((int64_t)redrive->count <= left_of(redrive)) {
-        letters_send(engine, redrive); /* also an empty page brings it on */
-    }
+    redrive->page = *question->memory;
+    *question->memory = (struct arena){ 0 };
+    redrive->has_page = true;
+    if (!engine->redrives.out)
+        page_take(engine, redrive);
+}
+
+static void page_ask(struct engine *engine, struct redrive *redrive, size_t want)
+{
+    assert(!redrive->has_page);
+    redrive->want = want;
+    redrive->walk = redrive->record.undoing ? redrive->undo : redrive->record.walk;
+    redrive->payload_bytes_max = engine->config->payload_bytes_max;
+    question_ask(engine, &redrive->question, read_step, page_read);
 }
 
 /* How many letters may be read for the next step; 0: none, and look_at says when to look again. */
@@ -492,23 +572,36 @@ static size_t step_size(struct redrive *redrive, instant now)
     return (size_t)allowed.room;
 }
 
+/* The payloads of one redrive are in memory at a time. */
+static bool must_wait_for_payloads(const struct engine *engine, const struct redrive *redrive)
+{
+    bool held = false;
+    for (const struct redrive *other = engine->redrives.first; other && redrive->record.patch; other = other->next)
+        held = held || (other != redrive && other->record.patch && (other->question.out || other->has_page));
+    return held;
+}
+
+static bool may_step(const struct engine *engine, const struct redrive *redrive)
+{
+    return !redrive->question.out && (redrive->has_page || redrive->unsaved || !must_wait_for_payloads(engine, redrive));
+}
+
 static void step(struct engine *engine, struct redrive *redrive)
 {
     instant now = engine_now(engine);
     if (redrive->look_at > instant_add(now, MINUTE_MS))
         redrive->look_at = now; /* the clock was put back */
-    if (redrive->question.out || redrive->look_at > now)
+    if (redrive->look_at > now || !may_step(engine, redrive))
         return;
     if (redrive->unsaved) {
         step_submit(engine, redrive, step_new(redrive, 0));
-        return;
+    } else if (redrive->has_page) {
+        page_take(engine, redrive);
+    } else {
+        size_t want = step_size(redrive, now);
+        if (redrive->look_at <= now)
+            page_ask(engine, redrive, want);
     }
-    redrive->want = step_size(redrive, now);
-    if (redrive->look_at > now)
-        return;
-    redrive->walk = redrive->record.undoing ? redrive->undo : redrive->record.walk;
-    redrive->payload_bytes_max = engine->config->payload_bytes_max;
-    question_ask(engine, &redrive->question, read_step, step_answered);
 }
 
 /* ---- loading ---- */
@@ -594,7 +687,7 @@ instant redrives_next(const struct engine *engine)
     if (engine->redrives.out)
         return next; /* it wakes when it is back */
     for (const struct redrive *redrive = engine->redrives.first; redrive; redrive = redrive->next)
-        if (!redrive->question.out)
+        if (may_step(engine, redrive))
             next = instant_earlier(next, redrive->look_at);
     return next;
 }

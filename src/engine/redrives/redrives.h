@@ -4,7 +4,7 @@
  * A redrive is saved: what it means, how it goes and how far it has come, in the same transaction as the letters of each
  * step, so that it goes on after a crash or at another node from where it was. What has become of its letters is counted
  * by the store (store/tally.h). The steward runs them, one step at a time over all of them, in turns: a step is a page read
- * elsewhere than in this loop, and a batch of the writer's.
+ * elsewhere than in this loop, and a batch of the writer's. While that is written the next page is read.
  */
 #ifndef ENGINE_REDRIVES_REDRIVES_H
 #define ENGINE_REDRIVES_REDRIVES_H

@@ -146,6 +146,7 @@ struct sqlite_store {
     struct sqlite_rows rows[ROWS_COUNT];
     struct sqlite_gone gone;
     unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */
+    unsigned char seqs_new[SEQS_NEW_BYTES]; /* which jobs the rows of ROWS_OF_JOB may be of */
     struct sqlite_helds held;
     struct sqlite_progress progress, saved;
     struct sqlite_log_state log;

@@ -152,7 +152,7 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
     *ret_found = false;
     if (sqlite_gone_has(batch->store, seq))
         return STATUS_OK;
-    enum status status = sqlite_rows_flush(batch, 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY | 1 << ROWS_LEASE);
+    enum status status = sqlite_seqs_may_have(batch->store, seq) ? sqlite_rows_flush(batch, ROWS_OF_JOB) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     sqlite3_bind_int64(statement, 1, seq);
@@ -210,6 +210,7 @@ static enum status ready_add(struct sqlite_batch *batch, const struct job *job)
     row[0] = value_int(job->lane);
     row[1] = value_int(job->rank);
     row[2] = value_int(job->seq);
+    sqlite_seqs_note(batch->store, job->seq);
     return STATUS_OK;
 }
 
@@ -301,6 +302,7 @@ static enum status lease_write(struct sqlite_batch *batch, const struct sqlite_r
     row[6] = value_int(after->job.attempts);
     row[7] = value_int(after->job.attempts_total);
     row[8] = value_int(after->job.last_event);
+    sqlite_seqs_note(batch->store, after->job.seq);
     return STATUS_OK;
 }
 
@@ -386,6 +388,7 @@ static enum status row_add(struct sqlite_batch *batch, const struct sqlite_row *
     row[10] = value_int(job->last_event);
     row[11] = value_int(job->chain);
     row[12] = value_int(link_of(job));
+    sqlite_seqs_note(batch->store, job->seq);
     if (after->key != 0)
         sqlite_keys_note(batch->store, after->key);
     return STATUS_OK;

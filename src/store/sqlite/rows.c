@@ -175,6 +175,7 @@ void sqlite_rows_clear(struct sqlite_store *store)
         store->rows[i].count = 0;
     store->gone = (struct sqlite_gone){ 0 };
     memset(store->keys_new, 0, sizeof store->keys_new);
+    memset(store->seqs_new, 0, sizeof store->seqs_new);
 }
 
 struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table_name which)
@@ -240,6 +241,8 @@ enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which)
         if (i == ROWS_JOB)
             memset(store->keys_new, 0, sizeof store->keys_new);
     }
+    if ((which & ROWS_OF_JOB) == ROWS_OF_JOB)
+        memset(store->seqs_new, 0, sizeof store->seqs_new);
     return status;
 }
 
@@ -259,4 +262,22 @@ void sqlite_keys_note(struct sqlite_store *store, int64_t key)
 bool sqlite_keys_may_have(struct sqlite_store *store, int64_t key)
 {
     return *key_byte(store, key) & 1u << (key & 7);
+}
+
+/* ---- Numbers of jobs ---- */
+
+static unsigned char *seq_byte(struct sqlite_store *store, int64_t seq)
+{
+    return &store->seqs_new[((uint64_t)seq >> 3) % sizeof store->seqs_new];
+}
+
+void sqlite_seqs_note(struct sqlite_store *store, int64_t seq)
+{
+    assert(seq > 0);
+    *seq_byte(store, seq) |= (unsigned char)(1u << (seq & 7));
+}
+
+bool sqlite_seqs_may_have(struct sqlite_store *store, int64_t seq)
+{
+    return *seq_byte(store, seq) & 1u << (seq & 7);
 }

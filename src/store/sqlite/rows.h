@@ -15,6 +15,7 @@ struct sqlite_batch;
 struct sqlite_store;
 
 enum { KEYS_NEW_BYTES = 4096 }; /* one bit for each of 32,768 kinds of key */
+enum { SEQS_NEW_BYTES = 1024 }; /* one bit for each of 8,192 jobs in a row: those of one batch are mostly neighbours */
 
 /* What stands in a column of a new row. */
 struct sqlite_value {
@@ -26,6 +27,7 @@ struct sqlite_value {
 };
 
 enum rows_table_name { ROWS_JOB, ROWS_PAYLOAD, ROWS_READY, ROWS_TIMER, ROWS_LEASE, ROWS_EVENT, ROWS_ARCHIVE, ROWS_COUNT };
+enum { ROWS_OF_JOB = 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY | 1 << ROWS_LEASE }; /* what a job is read from */
 enum { ROWS_GONE = 1 << ROWS_COUNT, ROWS_ALL = (1 << ROWS_COUNT) - 1 + ROWS_GONE };
 
 /* The new rows of one table wait here. */
@@ -57,6 +59,9 @@ void sqlite_rows_clear(struct sqlite_store *store);
 /* Whether a job with that key may be among the new rows: a false yes costs a flush, a false no there is none. */
 void sqlite_keys_note(struct sqlite_store *store, int64_t key);
 bool sqlite_keys_may_have(struct sqlite_store *store, int64_t key);
+/* The same of a job's number, among all rows that ROWS_OF_JOB names. */
+void sqlite_seqs_note(struct sqlite_store *store, int64_t seq);
+bool sqlite_seqs_may_have(struct sqlite_store *store, int64_t seq);
 
 static inline struct sqlite_value value_int(int64_t number)
 {
