@@ -141,6 +141,22 @@ static struct seen look(struct stage *stage, struct buffer *ret_text)
     return seen;
 }
 
+/* What the nth of several has sent back, the newest first. */
+static int64_t count_of(struct stage *stage, size_t n)
+{
+    struct arena memory = { 0 };
+    struct saved *saved;
+    struct error error;
+    int64_t counts[REDRIVE_COUNTS];
+    size_t count;
+    struct store_reader *reader = stage->reader;
+    assert_int_equal(reader->ops->reader_saved_list(reader, SPACE_REDRIVE, SLICE(""), 10, &memory, &saved, &count, &error), STATUS_OK);
+    assert_in_range(n, 0, count - 1);
+    assert_int_equal(tally_read(reader, saved[n].name, counts, &error), STATUS_OK);
+    arena_release(&memory);
+    return counts[REDRIVE_SENT_BACK];
+}
+
 static void assert_once(const struct scene *scene, int letters)
 {
     for (int i = 0; i < letters; i++)
@@ -420,6 +436,35 @@ static void undone_it_is_as_before(void **state)
     }
 }
 
+/* Steps of an undo that fail are done again, whatever was read ahead of them: no letter is left out. */
+static void an_undo_leaves_nothing_out(void **state)
+{
+    enum { LETTERS = 1100 };
+    static struct scene scene;
+    (void)state;
+    for (int row = 0; row < 4; row++) {
+        struct stage stage;
+        struct saved_wait wait, undone;
+        begin(&stage, &scene, LETTERS);
+        stage.commit_ms = 10;
+        assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &(struct error){ 0 }), STATUS_OK);
+        start(&stage, &wait, "running", "");
+        stage_run_for(&stage, 10 * SECOND_MS);
+        assert_int_equal(stage_counts(&stage, "d").pending, LETTERS);
+        order(&stage, &undone, REDRIVE_UNDO, STATUS_OK);
+        stage_run_for(&stage, 15 + 10 * row); /* it is saved, and so many steps are done */
+        stage.fail_applies = true;
+        stage_run_for(&stage, 10);
+        stage.fail_applies = false;
+        assert_in_range(look(&stage, NULL).counts[REDRIVE_UNDONE], 0, LETTERS - 1);
+        stage_run_for(&stage, MINUTE_MS);
+        assert_ended(&stage, REDRIVE_UNDONE_ALL, LETTERS);
+        assert_int_equal(stage_counts(&stage, "d").dead, LETTERS);
+        assert_int_equal(look(&stage, NULL).counts[REDRIVE_UNDONE], LETTERS);
+        stage_end(&stage);
+    }
+}
+
 /* What cannot be corrected stays dead, and is counted. */
 static void what_cannot_be_corrected_stays(void **state)
 {
@@ -460,6 +505,35 @@ static void one_tenant_leaves_room_for_others(void **state)
     stage_end(&stage);
 }
 
+/* One that has just begun does not wait for one of thousands, though that reads ahead; nor do those that correct payloads. */
+static void several_take_turns(void **state)
+{
+    enum { LETTERS = 1100 };
+    static struct scene scene;
+    (void)state;
+    for (int row = 0; row < 2; row++) {
+        struct stage stage;
+        struct saved_wait wait, second, third;
+        begin(&stage, &scene, LETTERS);
+        stage.commit_ms = 10;
+        assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &(struct error){ 0 }), STATUS_OK);
+        const char *more = row == 0 ? "" : ",\"payload_patch\":{\"a\":2}";
+        char few[96];
+        snprintf(few, sizeof few, ",\"limit\":10%s", more);
+        start(&stage, &wait, "running", more);
+        stage_run_for(&stage, 25);
+        start(&stage, &second, "running", few);
+        start(&stage, &third, "running", few);
+        stage_run_for(&stage, 160);
+        for (size_t i = 0; i < 3; i++)
+            check(count_of(&stage, i) >= 10 || i == 2, "row %d: redrive %zu has sent back %d", row, i, (int)count_of(&stage, i));
+        check(row == 0 || count_of(&stage, 2) < LETTERS / 2, "the first was done before the others began");
+        stage_run_for(&stage, MINUTE_MS);
+        assert_int_equal(stage_counts(&stage, "d").pending, LETTERS);
+        stage_end(&stage);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,7 +549,9 @@ int main(void)
         cmocka_unit_test(cancelled_it_stops),
         cmocka_unit_test(an_order_does_not_wait_for_the_rate),
         cmocka_unit_test(undone_it_is_as_before),
+        cmocka_unit_test(an_undo_leaves_nothing_out),
         cmocka_unit_test(what_cannot_be_corrected_stays),
+        cmocka_unit_test(several_take_turns),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);
