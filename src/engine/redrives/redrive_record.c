@@ -1,9 +1,9 @@
 #include "engine/redrives/redrive_record.h"
 
+#include "base/json_patch.h"
 #include "engine/saved/json.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const state_names[REDRIVE_STATES] = { "canary", "running", "done", "cancelled", "aborted", "undone" };
@@ -77,8 +77,8 @@ static enum status ids_read(const json_t *array, struct arena *memory, struct jo
         return error_set(err, STATUS_NO_MEMORY, "no memory for the ids");
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_array_get(array, i);
-        if (!json_is_string(id) || json_string_length(id) == 0)
-            return error_set(err, STATUS_INVALID, "ids must be an array of texts");
+        if (!json_is_string(id) || json_string_length(id) == 0 || json_string_length(id) > FILTER_TEXT_BYTES_MAX)
+            return error_set(err, STATUS_INVALID, "ids must be an array of texts of 1 to %d bytes", FILTER_TEXT_BYTES_MAX);
         ids[i] = arena_copy(memory, (struct slice){ json_string_value(id), json_string_length(id) });
         if (!ids[i].data)
             return error_set(err, STATUS_NO_MEMORY, "no memory for the ids");
@@ -150,14 +150,6 @@ static void filter_write(struct json_writer *json, const struct job_walk *walk)
 
 /* ---- the record ---- */
 
-static void patch_write(struct json_writer *json, const json_t *patch)
-{
-    char *text = json_dumps(patch, JSON_COMPACT);
-    json_name(json, "payload_patch");
-    json_put_raw(json, text ? slice_from(text) : SLICE("null"));
-    free(text);
-}
-
 /* What both have. */
 static void members_write(struct json_writer *json, const struct redrive_record *record)
 {
@@ -180,8 +172,10 @@ static void members_write(struct json_writer *json, const struct redrive_record 
         json_name(json, "abort_at");
         json_put_real(json, record->abort_at);
     }
-    if (record->patch)
-        patch_write(json, record->patch);
+    if (record->patch) {
+        json_name(json, "payload_patch");
+        json_document_write(json, record->patch);
+    }
     json_member_int(json, "patch_failed", record->patch_failed);
     json_name(json, "undoing");
     json_put_bool(json, record->undoing);
@@ -245,7 +239,7 @@ static enum status record_fill(const json_t *root, struct redrive_record *record
 enum status redrive_record_read(struct slice value, struct redrive_record *ret_record, struct error *err)
 {
     struct redrive_record record = { .id = "" };
-    json_t *root = json_loadb(value.data, value.len, 0, NULL);
+    json_t *root = json_loadb(value.data, value.len, JSON_ALLOW_NUL, NULL); /* a patch may have one in a text */
     enum status status = json_is_object(root) ? record_fill(root, &record, err)
                                               : error_set(err, STATUS_CORRUPT, "a redrive that is saved is no JSON");
     json_decref(root);

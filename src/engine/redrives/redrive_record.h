@@ -19,7 +19,7 @@ enum {
     FILTER_IDS_MAX = 1000,
     FILTER_TEXT_BYTES_MAX = 256, /* of each of its members */
     REDRIVE_ID_BYTES = 48,
-    REDRIVE_RECORD_BYTES_MAX = 1 << 20,
+    REDRIVE_RECORD_BYTES_MAX = 4 << 20, /* a filter of the most and longest ids, each byte escaped, and a patch */
 };
 
 enum redrive_state {
