@@ -374,6 +374,7 @@ struct config {
     struct text_list hosts; /* names by which clients may call, besides localhost and addresses */
     int64_t retention_completed_ms;
     int64_t retention_audit_ms;
+    int64_t retention_undo_ms;
     const char *tokens_file; /* NULL: none */
     const char *audit_key;   /* a secret; NULL: none */
     struct {

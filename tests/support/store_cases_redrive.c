@@ -284,7 +284,27 @@ static void a_walk_goes_over_all_once(void **state)
     assert_string_equal(seen, "j4 j3 j2 j1 j0 / j3 j1 / / ");
 }
 
+/* They are notes like others, under whatever names a store of many writers gives them. */
+static void counts_can_be_taken_away(void **state)
+{
+    struct store_fixture *f = *state;
+    static const int64_t none[REDRIVE_COUNTS] = { 0 };
+    struct saved *saved;
+    struct error err;
+    size_t count;
+    take_and_settle(f, put(f, "a"), EVENT_GIVE_UP);
+    struct store_op op = redrive_op("a", "20250112T104000.000Z");
+    assert_run(f, &op, STATUS_OK);
+    assert_int_equal(f->reader->ops->reader_saved_list(f->reader, SPACE_TALLY, SLICE("20250112T104001.000Z"), 10, &f->memory, &saved,
+                                                       &count, &err), STATUS_OK);
+    assert_int_equal(count, 1);
+    struct store_op away = { .kind = OP_SAVE, .save = { .space = SPACE_TALLY, .name = saved[0].name, .value = SLICE("") } };
+    assert_run(f, &away, STATUS_OK);
+    assert_counts(f, "20250112T104000.000Z", none);
+}
+
 const struct store_case store_cases_redrive[] = {
+    { "counts can be taken away", counts_can_be_taken_away },
     { "every end of what a redrive sent back is counted", every_end_is_counted },
     { "undo gives back what was", undo_gives_back_what_was },
     { "only what was not tried is undone", only_what_was_not_tried_is_undone },

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define YAML                                                                                                                 \
+    "retention: { audit: 5d, undo: 1d }\n"                                                                                         \
     "destinations: { d: { url: 'http://d.example/', concurrency: { max: 20, adaptive: false }, breaker: { enabled: false },"  \
     " retry: { max_retries: 0 }, fairness: { batch: 100 } } }\n"
 
@@ -505,6 +506,55 @@ static void one_tenant_leaves_room_for_others(void **state)
     stage_end(&stage);
 }
 
+static size_t notes_in(struct stage *stage, struct slice space)
+{
+    struct arena memory = { 0 };
+    struct saved *saved;
+    struct error error;
+    size_t count;
+    assert_int_equal(stage->reader->ops->reader_saved_list(stage->reader, space, SLICE(""), 1000, &memory, &saved, &count, &error),
+                     STATUS_OK);
+    arena_release(&memory);
+    return count;
+}
+
+/* What payloads were goes first, record and counts with the trail; what has not ended loses nothing. */
+static void what_is_old_goes(void **state)
+{
+    enum { LETTERS = 200 };
+    static struct scene scene;
+    struct stage stage;
+    struct saved_wait wait, slow, undone;
+    (void)state;
+    begin(&stage, &scene, LETTERS);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), &(struct error){ 0 }), STATUS_OK);
+    start(&stage, &wait, "running", ",\"payload_patch\":{\"a\":2}");
+    stage_run_for(&stage, 20 * HOUR_MS);
+    assert_int_equal(notes_in(&stage, SPACE_REDRIVE_PAYLOAD), LETTERS);
+    stage_run_for(&stage, 6 * HOUR_MS);
+    assert_int_equal(notes_in(&stage, SPACE_REDRIVE_PAYLOAD), 0);
+    assert_int_equal(look(&stage, NULL).counts[REDRIVE_SENT_BACK], LETTERS);
+    order(&stage, &undone, REDRIVE_UNDO, STATUS_CONFLICT); /* not with the wrong payloads */
+    assert_int_equal(stage_counts(&stage, "d").dead, 0);
+    scene.down = true;
+    stage_add(&stage, "d", "t", "j1500", "{\"a\":1}");
+    stage_add(&stage, "d", "t", "j1501", "{\"a\":1}");
+    assert_int_equal(engine_resume(stage.engine, SLICE("d"), &(struct error){ 0 }), STATUS_OK);
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").dead, LETTERS + 2);
+    start(&stage, &slow, "running", ",\"payload_patch\":{\"a\":2},\"rate\":\"6/h\"");
+    stage_run_for(&stage, 27 * HOUR_MS); /* its first copies are older, but it goes on, */
+    size_t copies = notes_in(&stage, SPACE_REDRIVE_PAYLOAD);
+    check(copies >= 150, "%zu copies are there", copies);
+    stage_run_for(&stage, 72 * HOUR_MS); /* now it has ended, */
+    assert_int_equal(notes_in(&stage, SPACE_REDRIVE_PAYLOAD), 0);
+    assert_int_equal(notes_in(&stage, SPACE_REDRIVE), 1); /* and the first is older than the trail, */
+    stage_run_for(&stage, 30 * HOUR_MS);
+    assert_int_equal(notes_in(&stage, SPACE_REDRIVE), 0); /* and so is it */
+    assert_int_equal(notes_in(&stage, SPACE_TALLY), 0);
+    stage_end(&stage);
+}
+
 /* One that has just begun does not wait for one of thousands, though that reads ahead; nor do those that correct payloads. */
 static void several_take_turns(void **state)
 {
@@ -552,6 +602,7 @@ int main(void)
         cmocka_unit_test(an_undo_leaves_nothing_out),
         cmocka_unit_test(what_cannot_be_corrected_stays),
         cmocka_unit_test(several_take_turns),
+        cmocka_unit_test(what_is_old_goes),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);

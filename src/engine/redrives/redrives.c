@@ -67,7 +67,6 @@ static struct place place_of(const struct redrive *redrive)
 
 static void place_restore(struct redrive *redrive, const struct place *place)
 {
-    assert(place->patch_failed <= redrive->record.patch_failed);
     struct job_walk *walk = &redrive->record.walk;
     walk->id = place->id;
     walk->filter.before_seq = place->before_seq;
@@ -104,9 +103,17 @@ static void waits_end(struct saved_wait **waits, const struct error *error)
 
 static void wait_add(struct redrive *redrive, struct saved_wait *wait)
 {
-    assert(wait != redrive->waiting);
     wait->next = redrive->waiting;
     redrive->waiting = wait;
+}
+
+static void append(struct engine *engine, struct redrive *redrive)
+{
+    struct redrive **last = &engine->redrives.first;
+    while (*last)
+        last = &(*last)->next;
+    *last = redrive;
+    engine->redrives.count++;
 }
 
 static struct redrive *add(struct engine *engine, struct redrive_record *record)
@@ -120,15 +127,11 @@ static struct redrive *add(struct engine *engine, struct redrive_record *record)
     redrive->undo.filter.redrive = slice_from(redrive->record.id);
     if (record->rate.count > 0)
         rate_init(&redrive->rate, record->rate, rate_burst(record->rate, 1), INSTANT_NONE);
-    struct redrive **last = &engine->redrives.first;
-    while (*last)
-        last = &(*last)->next;
-    *last = redrive;
-    engine->redrives.count++;
+    append(engine, redrive);
     return redrive;
 }
 
-static struct redrive *find(const struct engine *engine, struct slice id)
+struct redrive *redrive_find(const struct engine *engine, struct slice id)
 {
     struct redrive *redrive = engine->redrives.first;
     while (redrive && !slice_equal(slice_from(redrive->record.id), id))
@@ -236,15 +239,10 @@ static void step_done(struct batch *batch)
     }
     batch_free(batch);
     take_out(engine, redrive);
-    if (applied && redrive->over && !redrive->unsaved) {
+    if (applied && redrive->over && !redrive->unsaved)
         redrive_free(redrive);
-    } else { /* behind the others */
-        struct redrive **last = &engine->redrives.first;
-        while (*last)
-            last = &(*last)->next;
-        *last = redrive;
-        engine->redrives.count++;
-    }
+    else
+        append(engine, redrive); /* behind the others */
     engine_wake(engine);
 }
 
@@ -635,7 +633,7 @@ static void active_read(struct question *question)
     }
     redrives->loaded = true;
     for (size_t i = redrives->active_count; i-- > 0;) {
-        if (find(engine, redrives->active[i].name))
+        if (redrive_find(engine, redrives->active[i].name))
             continue;
         if (redrive_record_read(redrives->values[i], &record, &error) != STATUS_OK || !add(engine, &record))
             log_event(LOG_ERROR, "redrive_not_loaded", FIELD_TEXT("redrive", redrives->active[i].name),
@@ -671,6 +669,8 @@ void redrives_run(struct engine *engine)
         return;
     if (!redrives->loaded && !redrives->load.out && redrives->load_at <= engine_now(engine))
         question_ask(engine, &redrives->load, read_active, active_read);
+    if (redrives->loaded)
+        redrives_trim(engine);
     for (struct redrive *redrive = redrives->first, *next; redrive && !redrives->out; redrive = next) {
         next = redrive->next;
         step(engine, redrive);
@@ -743,7 +743,7 @@ enum status engine_redrive_begin(struct engine *engine, struct redrive_record *r
         if (redrives->begun > 1)
             snprintf(number, sizeof number, "-%d", redrives->begun);
         snprintf(record->id, sizeof record->id, "%s%s", stamp, number);
-    } while (find(engine, slice_from(record->id)) && ++redrives->begun > 1); /* where the clock was put back */
+    } while (redrive_find(engine, slice_from(record->id)) && ++redrives->begun > 1); /* where the clock was put back */
     if (record->walk.filter.until == 0 || record->walk.filter.until > record->started_at)
         record->walk.filter.until = record->started_at; /* what dies again is not its business, nor what dies later */
     struct redrive *redrive = add(engine, record);
@@ -764,6 +764,18 @@ static enum status cancel(struct engine *engine, struct redrive *redrive, struct
     return STATUS_OK;
 }
 
+/* Whether its letters could be as they were: of those that were corrected the payloads must be there. */
+static enum status undo_check(const struct engine *engine, const struct redrive_record *record, struct error *err)
+{
+    char kept[UNITS_TEXT_BYTES];
+    int64_t keep_ms = engine->config->retention_undo_ms;
+    if (!record->patch || keep_ms == 0 || engine_now(engine) < instant_add(record->started_at, keep_ms))
+        return STATUS_OK;
+    duration_format(keep_ms, kept);
+    return error_set(err, STATUS_CONFLICT, "it cannot be undone any more: it corrected payloads, and what they were is retained "
+                     "for %s (retention.undo)", kept);
+}
+
 enum status engine_redrive_order(struct engine *engine, enum redrive_order order, struct slice saved, struct slice by,
                                  struct saved_wait *wait, struct error *err)
 {
@@ -773,10 +785,12 @@ enum status engine_redrive_order(struct engine *engine, enum redrive_order order
     enum status status = redrive_record_read(saved, &record, err);
     if (status != STATUS_OK)
         return status;
-    struct redrive *redrive = find(engine, slice_from(record.id));
+    struct redrive *redrive = redrive_find(engine, slice_from(record.id));
     if (order == REDRIVE_CANCEL || redrive) {
         redrive_record_release(&record);
         status = order == REDRIVE_CANCEL ? cancel(engine, redrive, err) : STATUS_OK;
+    } else if ((status = undo_check(engine, &record, err)) != STATUS_OK) {
+        redrive_record_release(&record);
     } else {
         redrive = add(engine, &record);
         status = redrive ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for a redrive");

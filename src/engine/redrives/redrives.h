@@ -11,6 +11,7 @@
 
 #include "engine/questions.h"
 #include "engine/redrives/redrive_record.h"
+#include "engine/saved/trim.h"
 #include "engine/saved/waits.h"
 
 /* In all, and of the letters of one tenant: who acts for that one alone leaves room for the others. */
@@ -30,6 +31,7 @@ struct redrives {
     struct saved *active; /* the answer of `load`, */
     struct slice *values;
     size_t active_count;
+    struct saved_trim trim_records, trim_counts, trim_payloads;
     instant begun_at; /* the last one, */
     int begun;        /* and how many at that instant */
 };
@@ -41,6 +43,11 @@ instant redrives_next(const struct engine *engine);
 size_t redrives_under_way(const struct engine *engine);
 void redrives_release(struct engine *engine);
 
+/* One that has not ended, or is being undone; NULL: there is none. They are loaded. */
+struct redrive *redrive_find(const struct engine *engine, struct slice id);
+/* Lets go what is older than it is retained; now and then. They are loaded. */
+void redrives_trim(struct engine *engine);
+
 /*
  * Begins one; the record is taken over, whatever comes of it. `wait` is done when it is saved. STATUS_CONFLICT: this engine
  * is not the steward's; STATUS_LIMIT: there are too many already.
@@ -51,7 +58,7 @@ enum status engine_redrive_begin(struct engine *engine, struct redrive_record *r
 enum redrive_order { REDRIVE_CANCEL, REDRIVE_UNDO };
 /*
  * Ends one, or takes it back; `saved` is the record as it is in the store. `wait` as above. STATUS_CONFLICT: it has ended,
- * so that there is nothing to cancel.
+ * so that there is nothing to cancel, or it is too long ago: the payloads that it corrected are not retained any more.
  */
 enum status engine_redrive_order(struct engine *engine, enum redrive_order order, struct slice saved, struct slice by,
                                  struct saved_wait *wait, struct error *err) MUST_CHECK;

@@ -1,5 +1,5 @@
 /*
- * What is retained for as long as the trail goes after that: notes whose names begin with a time.
+ * What is retained for a time, mostly as long as the trail, goes after that: notes whose names begin with a time.
  */
 #include "base/log.h"
 #include "engine/loop.h"
@@ -30,7 +30,7 @@ static enum status read_old(struct store_read *read, struct store_reader *reader
 {
     struct saved_trim *trim = (struct saved_trim *)read;
     assert(trim->forget && trim->space.len > 0);
-    return reader->ops->reader_saved_list(reader, trim->space, slice_from(trim->before), TRIM_NOTES_MAX, &read->memory,
+    return reader->ops->reader_saved_list(reader, trim->space, slice_from(trim->before), trim->at_once, &read->memory,
                                           &trim->old, &trim->count, err);
 }
 
@@ -40,26 +40,36 @@ static void old_read(struct question *question)
     struct engine *engine = question->engine;
     bool failed = question->read.status != STATUS_OK;
     size_t count = failed ? 0 : trim->count;
-    assert(count <= TRIM_NOTES_MAX);
+    assert(count <= trim->at_once);
     if (failed)
         log_event(LOG_ERROR, "trim_failed", FIELD_TEXT("space", trim->space),
                   FIELD_CSTR("error", question->read.error.text));
-    if (count == TRIM_NOTES_MAX)
-        trim->at = instant_add(engine_now(engine), TRIM_NOTES_AGAIN_MS);
+    if (count == trim->at_once) {
+        trim->at = instant_add(engine_now(engine), trim->again_ms);
+        engine->ports.wake_at(engine->ports.context, trim->at);
+    }
     for (size_t i = 0; i < count && !engine->stopping && trim->forget(engine, trim->old[i].name); i++)
         ; /* what no longer fits the batch goes next time */
+}
+
+void saved_trim_by(struct engine *engine, struct saved_trim *trim, const struct trim_rule *rule)
+{
+    instant now = engine_now(engine);
+    if (rule->keep_ms <= 0 || now < trim->at || trim->question.out || engine_must_wait(engine))
+        return;
+    trim->at = instant_add(now, TRIM_EVERY_MS);
+    trim->space = rule->space;
+    trim->forget = rule->forget;
+    trim->at_once = rule->at_once;
+    trim->again_ms = rule->again_ms;
+    instant_stamp(now - rule->keep_ms, trim->before);
+    question_ask(engine, &trim->question, read_old, old_read);
 }
 
 void saved_trim(struct engine *engine, struct saved_trim *trim, struct slice space,
                 bool (*forget)(struct engine *engine, struct slice name))
 {
-    instant now = engine_now(engine);
-    int64_t keep_ms = engine->config->retention_audit_ms;
-    if (keep_ms <= 0 || now < trim->at || trim->question.out || engine_must_wait(engine))
-        return;
-    trim->at = instant_add(now, TRIM_EVERY_MS);
-    trim->space = space;
-    trim->forget = forget;
-    instant_stamp(now - keep_ms, trim->before);
-    question_ask(engine, &trim->question, read_old, old_read);
+    saved_trim_by(engine, trim, &(struct trim_rule){ .space = space, .keep_ms = engine->config->retention_audit_ms,
+                                                     .at_once = TRIM_NOTES_MAX, .again_ms = TRIM_NOTES_AGAIN_MS,
+                                                     .forget = forget });
 }

@@ -1,5 +1,5 @@
 /*
- * trim.h - what is retained for as long as the trail goes after that.
+ * trim.h - what is retained for a time, mostly as long as the trail, goes after that.
  */
 #ifndef ENGINE_SAVED_TRIM_H
 #define ENGINE_SAVED_TRIM_H
@@ -15,6 +15,8 @@ struct saved_trim {
     struct question question; /* first */
     instant at;               /* the next time */
     struct slice space;
+    size_t at_once;
+    int64_t again_ms;
     char before[INSTANT_STAMP_BYTES + 1];
     bool (*forget)(struct engine *engine, struct slice name);
     struct saved *old; /* the answer, */
@@ -27,5 +29,15 @@ struct saved_trim {
  */
 void saved_trim(struct engine *engine, struct saved_trim *trim, struct slice space,
                 bool (*forget)(struct engine *engine, struct slice name));
+
+/* The same of what is retained for another time, or is large. */
+struct trim_rule {
+    struct slice space;
+    int64_t keep_ms;  /* 0: for ever */
+    size_t at_once;   /* notes that are read, with their values */
+    int64_t again_ms; /* until the next of them, where there may be more */
+    bool (*forget)(struct engine *engine, struct slice name);
+};
+void saved_trim_by(struct engine *engine, struct saved_trim *trim, const struct trim_rule *rule);
 
 #endif

@@ -1,0 +1,44 @@
+/*
+ * What redrives leave behind goes in time: records and counts with the trail, payloads as they were before while somebody may
+ * want them back. All their names begin with the redrive's id, and that with a time.
+ */
+#include "engine/loop.h"
+
+enum {
+    COPIES_AT_ONCE = 16, /* payloads that are in memory for it */
+    COPIES_AGAIN_MS = 100,
+};
+
+/* What has not ended stays. */
+static bool forget(struct engine *engine, struct slice space, struct slice name)
+{
+    size_t end = slice_find(name, 'Z'); /* of its stamp, which has a point, too */
+    while (end < name.len && name.data[end] != '.')
+        end++;
+    return redrive_find(engine, (struct slice){ name.data, end }) || saved_forget(engine, space, name);
+}
+
+static bool forget_record(struct engine *engine, struct slice name)
+{
+    return forget(engine, SPACE_REDRIVE, name);
+}
+
+static bool forget_count(struct engine *engine, struct slice name)
+{
+    return forget(engine, SPACE_TALLY, name);
+}
+
+static bool forget_payload(struct engine *engine, struct slice name)
+{
+    return forget(engine, SPACE_REDRIVE_PAYLOAD, name);
+}
+
+void redrives_trim(struct engine *engine)
+{
+    struct redrives *redrives = &engine->redrives;
+    const struct trim_rule payloads = { .space = SPACE_REDRIVE_PAYLOAD, .keep_ms = engine->config->retention_undo_ms,
+                                        .at_once = COPIES_AT_ONCE, .again_ms = COPIES_AGAIN_MS, .forget = forget_payload };
+    saved_trim(engine, &redrives->trim_records, SPACE_REDRIVE, forget_record);
+    saved_trim(engine, &redrives->trim_counts, SPACE_TALLY, forget_count);
+    saved_trim_by(engine, &redrives->trim_payloads, &payloads);
+}
