@@ -1,6 +1,8 @@
+#include "base/json_patch.h"
 #include "cli/operate/letters.h"
 #include "cli/operate/operate.h"
 #include "cli/options.h"
+#include "cli/talk/input.h"
 #include "cli/talk/pages.h"
 
 #include <string.h>
@@ -85,6 +87,30 @@ static const char *misplaced(const char *what, const struct letters *letters, co
     return letters->wait && !redrives && !orders ? "--wait goes with redrive, cancel and undo" : NULL;
 }
 
+/* A patch that does not begin like JSON is a file, as with `insist retry --payload`. What is wrong with it is said here. */
+static int redrive(struct cli *cli, struct letters *letters)
+{
+    struct buffer file;
+    json_error_t error;
+    int code = EXIT_DONE;
+    buffer_init(&file, 0);
+    struct slice text = slice_trim(slice_from(letters->patch ? letters->patch : "{}"));
+    if (text.len == 0 || (text.data[0] != '{' && text.data[0] != '[')) {
+        code = input_read(letters->patch, JSON_PATCH_BYTES_MAX, &file);
+        text = buffer_slice(&file);
+    }
+    json_t *patch = code == EXIT_DONE ? json_loadb(text.data ? text.data : "", text.len, JSON_ALLOW_NUL, &error) : NULL;
+    if (code == EXIT_DONE && !patch)
+        code = cli_usage("dead", "--patch is no JSON: %s (line %d, column %d)", error.text, error.line, error.column);
+    json_decref(patch);
+    if (code == EXIT_DONE && letters->patch)
+        letters->patch_text = text;
+    if (code == EXIT_DONE)
+        code = letters_redrive(cli, letters);
+    buffer_release(&file);
+    return code;
+}
+
 static int act_or_look(struct cli *cli, const char *what, struct letters *letters, struct pages *pages, const char *by,
                        const char *out)
 {
@@ -97,7 +123,7 @@ static int act_or_look(struct cli *cli, const char *what, struct letters *letter
     if (acts && !letters->all && letters_are_all(cli, letters))
         return cli_usage("dead", "say which ones, as --code http:503, or --all for every dead letter");
     if (strcmp(what, "redrive") == 0)
-        return letters_redrive(cli, letters);
+        return redrive(cli, letters);
     if (strcmp(what, "purge") == 0)
         return letters_purge(cli, letters);
     if (strcmp(what, "summary") == 0)

@@ -93,9 +93,9 @@ static void body_how(struct json_writer *json, const struct letters *letters)
         json_name(json, "abort_at");
         json_put_real(json, letters->abort_at);
     }
-    if (letters->patch) {
+    if (letters->patch_text.len > 0) {
         json_name(json, "payload_patch");
-        json_put_raw(json, slice_trim(slice_from(letters->patch)));
+        json_put_raw(json, slice_trim(letters->patch_text));
     }
 }
 
@@ -140,35 +140,36 @@ static int print_json(json_t *answer, int code)
 
 /* ---- what it will do, in numbers ---- */
 
-static void groups_print(const char *title, const json_t *groups)
+static void groups_print(FILE *out, const char *title, const json_t *groups)
 {
     const char *name;
     json_t *count;
     size_t shown = 0;
-    fprintf(stderr, "  %-10s", title);
+    fprintf(out, "  %-10s", title);
     json_object_foreach((json_t *)(uintptr_t)groups, name, count)
     {
         if (shown++ < GROUPS_SHOWN)
-            fprintf(stderr, "%s%s %" JSON_INTEGER_FORMAT, shown > 1 ? ", " : "", name[0] ? name : "(none)",
+            fprintf(out, "%s%s %" JSON_INTEGER_FORMAT, shown > 1 ? ", " : "", name[0] ? name : "(none)",
                     json_integer_value(count));
     }
     if (shown > GROUPS_SHOWN)
-        fprintf(stderr, " and %zu more", shown - GROUPS_SHOWN);
-    fprintf(stderr, "\n");
+        fprintf(out, " and %zu more", shown - GROUPS_SHOWN);
+    fprintf(out, "\n");
 }
 
-static void plan_print(const json_t *plan)
+/* Asked for it is the answer; before a question it is what that is about. */
+static void plan_print(FILE *out, const json_t *plan)
 {
     const char *oldest = member_text(plan, "oldest"), *newest = member_text(plan, "newest");
     json_int_t matched = json_integer_value(json_object_get(plan, "matched"));
-    fprintf(stderr, "%" JSON_INTEGER_FORMAT " dead letter%s", matched, matched == 1 ? "" : "s");
+    fprintf(out, "%" JSON_INTEGER_FORMAT " dead letter%s", matched, matched == 1 ? "" : "s");
     if (matched > 0)
-        fprintf(stderr, ", from %s to %s", oldest ? oldest : "?", newest ? newest : "?");
-    fprintf(stderr, "\n");
+        fprintf(out, ", from %s to %s", oldest ? oldest : "?", newest ? newest : "?");
+    fprintf(out, "\n");
     if (matched == 0)
         return;
-    groups_print("by code", json_object_get(plan, "by_code"));
-    groups_print("by tenant", json_object_get(plan, "by_tenant"));
+    groups_print(out, "by code", json_object_get(plan, "by_code"));
+    groups_print(out, "by tenant", json_object_get(plan, "by_tenant"));
 }
 
 /* Whether a person is there and says yes; nobody is asked where nobody is. */
@@ -202,7 +203,7 @@ static int plan(struct client *client, const char *path, const struct cli *cli, 
     if (letters->dry_run && cli->json)
         code = print_json(answer, EXIT_DONE);
     else if (letters->dry_run || is_asked(letters))
-        plan_print(answer);
+        plan_print(letters->dry_run ? stdout : stderr, answer);
     *ret_go = !letters->dry_run && matched > 0;
     json_decref(answer);
     if (!*ret_go || !is_asked(letters))

@@ -11,6 +11,7 @@
 struct letters {
     const char *destination, *tenant, *code, *dead_code, *fingerprint, *since, *until, *text;
     const char *rate, *patch, *archive;
+    struct slice patch_text; /* the JSON that `patch` is or names; empty: none */
     int64_t canary, limit;
     double abort_at;
     bool all, dry_run, yes, wait;

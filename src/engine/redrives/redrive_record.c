@@ -251,10 +251,29 @@ enum status redrive_record_read(struct slice value, struct redrive_record *ret_r
     return STATUS_OK;
 }
 
+int64_t redrive_ended(const int64_t counts[REDRIVE_COUNTS])
+{
+    return counts[REDRIVE_DELIVERED] + counts[REDRIVE_DEAD_AGAIN] + counts[REDRIVE_UNDONE] + counts[REDRIVE_GONE];
+}
+
+bool redrive_died_too_much(const struct redrive_record *record, const int64_t counts[REDRIVE_COUNTS])
+{
+    int64_t ended = redrive_ended(counts);
+    return ended > 0 && (double)counts[REDRIVE_DEAD_AGAIN] >= record->abort_at * (double)ended;
+}
+
+int64_t redrive_left(const struct redrive_record *record, const int64_t counts[REDRIVE_COUNTS])
+{
+    assert(counts[REDRIVE_SENT_BACK] >= 0);
+    int64_t most = record->limit > 0 ? record->limit : INT64_MAX;
+    if (record->state == REDRIVE_CANARY && record->canary < most)
+        most = record->canary;
+    return most > counts[REDRIVE_SENT_BACK] ? most - counts[REDRIVE_SENT_BACK] : 0;
+}
+
 void redrive_show(struct json_writer *json, const struct redrive_record *record, const int64_t counts[REDRIVE_COUNTS])
 {
     int64_t redriven = counts[REDRIVE_SENT_BACK];
-    int64_t ended = counts[REDRIVE_DELIVERED] + counts[REDRIVE_DEAD_AGAIN] + counts[REDRIVE_UNDONE] + counts[REDRIVE_GONE];
     int64_t aim = record->limit > 0 && record->limit < record->matched ? record->limit : record->matched;
     int64_t rest = aim - redriven - record->patch_failed;
     bool whole = record->state == REDRIVE_DONE; /* what is missing then had changed before its turn came */
@@ -265,7 +284,7 @@ void redrive_show(struct json_writer *json, const struct redrive_record *record,
     json_member_int(json, "dead_again", counts[REDRIVE_DEAD_AGAIN]);
     json_member_int(json, "undone", counts[REDRIVE_UNDONE]);
     json_member_int(json, "gone", counts[REDRIVE_GONE]);
-    json_member_int(json, "under_way", redriven - ended);
+    json_member_int(json, "under_way", redriven - redrive_ended(counts));
     json_member_int(json, "left", whole || rest < 0 ? 0 : rest);
     json_member_int(json, "skipped", whole && rest > 0 ? rest : 0);
     json_object_end(json);

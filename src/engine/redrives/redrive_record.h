@@ -63,6 +63,12 @@ bool filter_is_empty(const struct job_walk *walk);
 /* As it is saved: with where it stands. */
 void redrive_record_write(struct buffer *out, const struct redrive_record *record);
 enum status redrive_record_read(struct slice value, struct redrive_record *ret_record, struct error *err) MUST_CHECK;
+
+/* Of those that were sent back, how many have come to an end; whether a share of them died that ends it. */
+int64_t redrive_ended(const int64_t counts[REDRIVE_COUNTS]);
+bool redrive_died_too_much(const struct redrive_record *record, const int64_t counts[REDRIVE_COUNTS]);
+/* How many more may be sent back in all; the canary's end is not that of the redrive. */
+int64_t redrive_left(const struct redrive_record *record, const int64_t counts[REDRIVE_COUNTS]);
 /* As the API shows it, with what has become of its jobs. */
 void redrive_show(struct json_writer *json, const struct redrive_record *record, const int64_t counts[REDRIVE_COUNTS]);
 

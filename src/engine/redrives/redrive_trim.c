@@ -1,6 +1,6 @@
 /*
- * What redrives leave behind goes in time: records and counts with the trail, payloads as they were before while somebody may
- * want them back. All their names begin with the redrive's id, and that with a time.
+ * What redrives leave behind goes in time: records and counts with the trail, payloads as they were before while somebody
+ * may want them back. All their names begin with the redrive's id, and that with a time.
  */
 #include "engine/loop.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LETTERS_A_STEP = 250,  /* some 3 ms of the writer: so long others wait for it */
+    LETTERS_A_STEP = 150,  /* some 3 ms of the writer: so long others wait for it */
     PAYLOADS_A_STEP = 16,  /* with their payloads in memory, twice */
     LOOK_MS = 250,         /* between looks at what became of a canary */
     ABORT_AFTER = 10,      /* letters must have ended before a share of them says anything */
@@ -42,7 +42,7 @@ struct redrive {
     bool over;        /* nothing is left to do but to save that */
     struct place before; /* the step that is out */
     struct saved_wait *waiting, *waiting_out;
-    /* What the question asks for, and its answer, which is kept until the step before it is written. */
+    /* What the question asks for, and its answer, which is held until the step before it is written. */
     size_t want;
     int64_t payload_bytes_max;
     struct job_walk walk;
@@ -413,41 +413,18 @@ static enum status read_step(struct store_read *read, struct store_reader *reade
     return status == STATUS_OK && patched ? payloads_read(redrive, reader, err) : status;
 }
 
-static int64_t ended_of(const struct redrive *redrive)
-{
-    const int64_t *counts = redrive->counts;
-    return counts[REDRIVE_DELIVERED] + counts[REDRIVE_DEAD_AGAIN] + counts[REDRIVE_UNDONE] + counts[REDRIVE_GONE];
-}
-
-static bool died_too_much(const struct redrive *redrive)
-{
-    int64_t ended = ended_of(redrive);
-    return ended > 0 && (double)redrive->counts[REDRIVE_DEAD_AGAIN] >= redrive->record.abort_at * (double)ended;
-}
-
 /* Of a canary all have been sent: whether the rest may follow. */
 static void canary_judge(struct engine *engine, struct redrive *redrive)
 {
     assert(redrive->record.state == REDRIVE_CANARY && !redrive->record.undoing);
-    if (ended_of(redrive) < redrive->counts[REDRIVE_SENT_BACK]) {
+    if (redrive_ended(redrive->counts) < redrive->counts[REDRIVE_SENT_BACK]) {
         redrive->look_at = instant_add(engine_now(engine), LOOK_MS);
-    } else if (died_too_much(redrive)) {
+    } else if (redrive_died_too_much(&redrive->record, redrive->counts)) {
         end(engine, redrive, REDRIVE_ABORTED);
     } else {
         redrive->record.state = REDRIVE_RUNNING;
         redrive->unsaved = true;
     }
-}
-
-/* How many more may be sent back in all; the canary's end is not that of the redrive. */
-static int64_t left_of(const struct redrive *redrive)
-{
-    assert(redrive->counts[REDRIVE_SENT_BACK] >= 0);
-    const struct redrive_record *record = &redrive->record;
-    int64_t most = record->limit > 0 ? record->limit : INT64_MAX;
-    if (record->state == REDRIVE_CANARY && record->canary < most)
-        most = record->canary;
-    return most > redrive->counts[REDRIVE_SENT_BACK] ? most - redrive->counts[REDRIVE_SENT_BACK] : 0;
 }
 
 /*
@@ -490,7 +467,7 @@ static void page_pass(struct redrive *redrive)
 static bool goes_on(struct engine *engine, struct redrive *redrive)
 {
     const struct redrive_record *record = &redrive->record;
-    int64_t left = left_of(redrive);
+    int64_t left = redrive_left(&redrive->record, redrive->counts);
     assert(redrive->has_page && !redrive->over);
     if (record->undoing) {
         if (redrive->count == 0 && redrive->walk.over)
@@ -499,8 +476,8 @@ static bool goes_on(struct engine *engine, struct redrive *redrive)
     }
     if (record->state == REDRIVE_CANARY && (left == 0 || record->walk.over))
         canary_judge(engine, redrive);
-    else if (record->state == REDRIVE_RUNNING && record->abort_given && ended_of(redrive) >= ABORT_AFTER &&
-             died_too_much(redrive))
+    else if (record->state == REDRIVE_RUNNING && record->abort_given && redrive_ended(redrive->counts) >= ABORT_AFTER &&
+             redrive_died_too_much(&redrive->record, redrive->counts))
         end(engine, redrive, REDRIVE_ABORTED);
     else if (left == 0 || record->walk.over)
         end(engine, redrive, REDRIVE_DONE);
@@ -559,7 +536,7 @@ static size_t step_size(struct redrive *redrive, instant now)
     int64_t most = record->patch ? PAYLOADS_A_STEP : LETTERS_A_STEP;
     if (record->undoing)
         return (size_t)most;
-    int64_t left = left_of(redrive);
+    int64_t left = redrive_left(&redrive->record, redrive->counts);
     most = left < most ? left : most;
     if (record->rate.count == 0 || most == 0)
         return (size_t)most;
@@ -767,13 +744,13 @@ static enum status cancel(struct engine *engine, struct redrive *redrive, struct
 /* Whether its letters could be as they were: of those that were corrected the payloads must be there. */
 static enum status undo_check(const struct engine *engine, const struct redrive_record *record, struct error *err)
 {
-    char kept[UNITS_TEXT_BYTES];
+    char text[UNITS_TEXT_BYTES];
     int64_t keep_ms = engine->config->retention_undo_ms;
     if (!record->patch || keep_ms == 0 || engine_now(engine) < instant_add(record->started_at, keep_ms))
         return STATUS_OK;
-    duration_format(keep_ms, kept);
-    return error_set(err, STATUS_CONFLICT, "it cannot be undone any more: it corrected payloads, and what they were is retained "
-                     "for %s (retention.undo)", kept);
+    duration_format(keep_ms, text);
+    return error_set(err, STATUS_CONFLICT, "it cannot be undone any more: it corrected payloads, and what they were is "
+                     "retained for %s (retention.undo)", text);
 }
 
 enum status engine_redrive_order(struct engine *engine, enum redrive_order order, struct slice saved, struct slice by,
