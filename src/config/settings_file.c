@@ -32,8 +32,8 @@ static const struct setting retention_rows[] = {
     { "audit", SETTING_DURATION, AT(retention_audit_ms), "1827d", "0s", "36500d",
       .meaning = "How long the audit trail is kept: five years with their leap days. 0s: for ever." },
     { "undo", SETTING_DURATION, AT(retention_undo_ms), "7d", "0s", "36500d",
-      .meaning = "How long the payloads that a redrive corrected are kept as they were, from its beginning, so that it can be undone. "
-                 "0s: for ever." },
+      .meaning = "How long the payloads that a redrive corrected are kept as they were, from its beginning, so that it "
+                 "can be undone. 0s: for ever." },
 };
 static const struct section retention_section = { .name = "retention", SECTION_ROWS(retention_rows) };
 

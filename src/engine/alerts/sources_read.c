@@ -4,6 +4,8 @@
 #include "engine/loop.h"
 #include "node/source_board.h"
 
+#include <assert.h>
+
 enum { SOURCE_AWAY_MS = MINUTE_MS }; /* a restart is no alert */
 
 /* The reason's text is in `out`, of which one or several sources add theirs. */
@@ -17,6 +19,7 @@ static void append_reason(struct buffer *out, const struct source_figures *sourc
 static bool read_one(struct engine *engine, enum alert_kind kind, const struct alert_reading *reading,
                      const struct buffer *reason)
 {
+    assert(kind < ALERT_KIND_COUNT && reading->limit > 0);
     const struct alert_subject subject = { .kind = kind, .tenant = SLICE(""), .reason = buffer_slice(reason) };
     return alert_read(engine, &subject, reading);
 }

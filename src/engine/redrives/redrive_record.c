@@ -43,6 +43,7 @@ enum { MEMBERS = sizeof members / sizeof *members };
 
 static void *member_of(const struct job_walk *walk, const struct filter_member *member)
 {
+    assert(member >= members && member < members + MEMBERS);
     return (char *)(uintptr_t)&walk->filter + member->offset;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "engine/loop.h"
 
+#include <assert.h>
+
 enum {
     COPIES_AT_ONCE = 16, /* payloads that are in memory for it */
     COPIES_AGAIN_MS = 100,
@@ -12,6 +14,7 @@ enum {
 /* What has not ended stays. */
 static bool forget(struct engine *engine, struct slice space, struct slice name)
 {
+    assert(name.len > 0);
     size_t end = slice_find(name, 'Z'); /* of its stamp, which has a point, too */
     while (end < name.len && name.data[end] != '.')
         end++;
@@ -36,6 +39,7 @@ static bool forget_payload(struct engine *engine, struct slice name)
 void redrives_trim(struct engine *engine)
 {
     struct redrives *redrives = &engine->redrives;
+    assert(engine->config->retention_undo_ms >= 0);
     const struct trim_rule payloads = { .space = SPACE_REDRIVE_PAYLOAD, .keep_ms = engine->config->retention_undo_ms,
                                         .at_once = COPIES_AT_ONCE, .again_ms = COPIES_AGAIN_MS, .forget = forget_payload };
     saved_trim(engine, &redrives->trim_records, SPACE_REDRIVE, forget_record);
