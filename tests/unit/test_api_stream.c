@@ -235,7 +235,8 @@ static void a_client_that_does_not_read_is_cut_off(void **state)
     expect_text(fd, "id: ");
     int64_t calls = 2;
     for (int i = 0; i < 3000 && calls > 1; i++) { /* until it hangs, and its last piece is as old as it must be */
-        api_fixture_skip(fixture, 31 * 1000);
+        if (i % 50 == 0) /* not when it was cut a moment ago: what it has still to read would be late, too */
+            api_fixture_skip(fixture, 31 * 1000);
         poll(NULL, 0, 20);
         struct reply reply = http_do(fixture, "GET", "/v1/stats", NULL);
         calls = reply_int(&reply, "calls");
