@@ -214,6 +214,7 @@ enum status lane_table_add(struct lane_table *lanes, const struct lane *from, st
 {
     assert(from->destination.len > 0 && !lane_table_by_id(lanes, from->id));
     struct slice key = lane_key(lanes, from->destination, from->tenant);
+    assert(!map_get(&lanes->by_name, key));
     if (buffer_status(&lanes->key) != STATUS_OK ||
         array_grow(&lanes->added, lanes->added_count, &lanes->added_capacity) != STATUS_OK)
         return STATUS_NO_MEMORY;
@@ -236,7 +237,8 @@ enum status lane_table_load(struct lane_table *lanes, const struct lane *from, i
     assert(lanes->touched_count == 0);
     struct store_lane *lane;
     const struct lane empty = { .id = from->id, .destination = from->destination, .tenant = from->tenant };
-    if (!lane_counts_possible(&from->counts) || stored < 1 || from->destination.len == 0)
+    if (!lane_counts_possible(&from->counts) || stored < 1 || from->destination.len == 0 ||
+        lane_table_find(lanes, from->destination, from->tenant))
         return STATUS_CORRUPT;
     enum status status = lane_table_add(lanes, &empty, &lane);
     if (status != STATUS_OK)

@@ -37,6 +37,7 @@ struct api_fixture {
     size_t hanging_count;
     struct event *answer;
     bool stopping;
+    bool api_stopping;
     _Atomic int64_t offset_ms;
     _Atomic int alive; /* how often it was said */
     pthread_mutex_t stall;
@@ -331,11 +332,19 @@ static void end_engine(struct api_fixture *fixture)
     end_if_done(fixture);
 }
 
+void api_fixture_stop_api(struct api_fixture *fixture)
+{
+    fixture->api_stopping = true;
+    api_stop(fixture->api);
+}
+
 void api_fixture_free(struct api_fixture *fixture)
 {
-    api_stop_accepting(fixture->api);
+    if (!fixture->api_stopping)
+        api_stop_accepting(fixture->api);
     api_fixture_stop_engine(fixture);
-    api_stop(fixture->api);
+    if (!fixture->api_stopping)
+        api_fixture_stop_api(fixture);
     api_free(fixture->api);
     in_engine(fixture, end_engine);
     pthread_join(fixture->thread, NULL);

@@ -26,6 +26,8 @@ struct api_fixture_settings {
 
 struct api_fixture *api_fixture_new(const struct api_fixture_settings *settings);
 void api_fixture_free(struct api_fixture *fixture);
+/* As api_fixture_free does it, but now: it takes no order after its end. */
+void api_fixture_stop_api(struct api_fixture *fixture);
 
 int api_fixture_port(const struct api_fixture *fixture);
 struct api *api_fixture_api(struct api_fixture *fixture);

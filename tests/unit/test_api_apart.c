@@ -147,7 +147,7 @@ static void a_stop_waits_for_who_reads(void **state)
     store_faulty_hold_reads(store, true);
     int fd = ask_and_wait(fixture, "/v1/jobs");
     assert_true(store_faulty_await_held_read(store));
-    api_stop(api_fixture_api(fixture));
+    api_fixture_stop_api(fixture);
     store_faulty_hold_reads(store, false);
     expect_answer(fd, "HTTP/1.1 ", "begun before");
     api_fixture_free(fixture);

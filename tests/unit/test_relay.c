@@ -285,7 +285,7 @@ static void long_answers_share_the_memory_and_come_whole(void **state)
     int fds[LONG_CALLS];
     (void)state;
     memset(text, ' ', LONG_BYTES);
-    memcpy(text + LONG_BYTES - 13, "\"the very end\"", 14);
+    strcpy(text + LONG_BYTES - 14, "\"the very end\"");
     const struct receiver_reply reply = { .headers = JSON_TYPE, .body = text };
     receiver_script(owner, &reply, 1);
     for (size_t i = 0; i < LONG_CALLS; i++)

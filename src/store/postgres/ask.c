@@ -284,6 +284,13 @@ static enum status load_leased(struct postgres_batch *batch, const PGresult *ans
     return status;
 }
 
+/* Of a name that is known by another number: another node has deleted that lane and made it anew. All are asked for. */
+static enum status lane_replaced(struct postgres_batch *batch)
+{
+    batch->store->link.clashed = batch->store->link.lane_gone = true;
+    return error_set(batch->err, STATUS_BUSY, "another node has made a lane anew");
+}
+
 static enum status load_lanes(struct postgres_batch *batch, const PGresult *answer)
 {
     struct lane_table *lanes = &batch->store->lanes;
@@ -299,6 +306,8 @@ static enum status load_lanes(struct postgres_batch *batch, const PGresult *answ
                         .cancelled = value_int(answer, row, 8) },
         };
         struct store_lane *lane = lane_table_by_id(lanes, found.id);
+        if (!lane && lane_table_find(lanes, found.destination, found.tenant))
+            return lane_replaced(batch);
         if (!lane && lane_table_add(lanes, &found, &lane) != STATUS_OK)
             return batch_no_memory(batch);
         if (!shard_learn(batch->store, found.destination, value_int(answer, row, LANE_SHARD)))
