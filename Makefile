@@ -220,7 +220,10 @@ endef
 # What does not fit in 25 minutes: the same programs once more, each under the tool that has not seen it.
 test-more:
 	@tools/deps test
-	$(call stages,stage-memcheck stage-crash-address stage-cases-thread stage-clang-builds)
+	$(call stages,stage-memcheck stage-long-address stage-crash-address stage-cases-thread stage-clang-builds)
+
+stage-long-address:
+	@$(MAKE) -s SANITIZE=address,undefined stage-long
 
 stage-crash-address:
 	@$(MAKE) -s SANITIZE=address,undefined stage-crash
@@ -245,10 +248,14 @@ core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard s
     $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -LE '$(above_core)' $$(grep -l '^.include "core/' tests/unit/test_*.c))),$(unit_programs))
 with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|node/|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))
 # Long ones in virtual time, whose code other programs and the worlds run with this sanitizer as well.
-long_programs := $(addprefix $(B)/tests/,test_store_faults test_engine_concurrency test_engine_looks)
+long_programs := $(addprefix $(B)/tests/,test_store_faults test_engine_concurrency test_engine_looks test_store_log test_engine_audit)
 unit_run = $(if $(findstring thread,$(SANITIZE)),$(with_threads),$(filter-out $(if $(SANITIZE),$(long_programs)),$(unit_programs)))
 stage-unit: $(unit_run)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_run)
+
+.PHONY: stage-long stage-long-address
+stage-long: $(long_programs)
+	@$(runtests) --stage long$(variant) --limit 1200 $(long_programs)
 
 # The rules of the house, and the tools that keep them.
 stage-house: $(B)/insist $(B)/libinsist.so
@@ -269,9 +276,11 @@ stage-clients: $(B)/insist
 stage-install: all
 	@$(runtests) --stage install $(call script_tests,install)
 
-# The daemon as a process: killed under load, stopped, reloaded, on a full disk. Fewer kills where each is slow.
+# The daemon as a process: killed under load, stopped, reloaded, on a full disk. Fewer kills where each is slow, and of three nodes
+# only what nodes.py and together.py do with them.
+crash_run = $(filter-out $(if $(findstring thread,$(SANITIZE)),$(addprefix tests/crash/,steward.py redrive_nodes.py example.py)),$(call script_tests,crash))
 stage-crash: $(B)/insist
-	@$(if $(SANITIZE),CRASH_ROUNDS=20) $(runtests) --stage crash$(variant) --limit 300 $(call script_tests,crash)
+	@$(if $(SANITIZE),CRASH_ROUNDS=20) $(runtests) --stage crash$(variant) --limit 300 $(crash_run)
 
 # The engine in simulated worlds, each from its seed; then with things broken on purpose, which must be found.
 stage-worlds: $(B)/worlds
