@@ -220,13 +220,16 @@ endef
 # What does not fit in 25 minutes: the same programs once more, each under the tool that has not seen it.
 test-more:
 	@tools/deps test
-	$(call stages,stage-memcheck stage-long-address stage-crash-address stage-cases-thread stage-clang-builds)
+	$(call stages,stage-memcheck stage-long-address stage-crash-address stage-crash-thread stage-cases-thread stage-clang-builds)
 
 stage-long-address:
 	@$(MAKE) -s SANITIZE=address,undefined stage-long
 
 stage-crash-address:
 	@$(MAKE) -s SANITIZE=address,undefined stage-crash
+
+stage-crash-thread:
+	@$(MAKE) -s SANITIZE=thread CRASH_ALL=1 stage-crash
 
 stage-cases-thread:
 	@$(MAKE) -s SANITIZE=thread stage-cases
@@ -239,7 +242,7 @@ check:
 	@tools/deps check
 	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,WORLDS_SECONDS=5 NODES_FAULTS=10000)
 
-.PHONY: stage-clang-builds stage-crash-address stage-cases-thread stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-clang-builds stage-crash-address stage-crash-thread stage-cases-thread stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
 # The core's own tests: named after a module of it, or knowing nothing above it.
@@ -277,8 +280,8 @@ stage-install: all
 	@$(runtests) --stage install $(call script_tests,install)
 
 # The daemon as a process: killed under load, stopped, reloaded, on a full disk. Fewer kills where each is slow, and of three nodes
-# only what nodes.py and together.py do with them.
-crash_run = $(filter-out $(if $(findstring thread,$(SANITIZE)),$(addprefix tests/crash/,steward.py redrive_nodes.py example.py)),$(call script_tests,crash))
+# only what nodes.py and together.py do with them; CRASH_ALL=1 runs all.
+crash_run = $(filter-out $(if $(CRASH_ALL),,$(if $(findstring thread,$(SANITIZE)),$(addprefix tests/crash/,steward.py redrive_nodes.py example.py))),$(call script_tests,crash))
 stage-crash: $(B)/insist
 	@$(if $(SANITIZE),CRASH_ROUNDS=20) $(runtests) --stage crash$(variant) --limit 300 $(crash_run)
 
@@ -476,7 +479,7 @@ help:
 	@echo "make coverage        branches of the unit tests, build/coverage"
 	@echo "make fuzz            libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) for each target"
 	@echo "make build/worlds    simulated worlds from their seeds: see tests/world/README.md"
-	@echo "make test-more       memcheck, crashes with the address sanitizer, cases with the thread sanitizer, a build with clang"
+	@echo "make test-more       memcheck, crashes and long tests with the address sanitizer, crashes and cases with the thread sanitizer, a build with clang"
 	@echo "make trials          long tests, resumable by seed: see tests/trials/README.md"
 	@echo "make bench           measurements"
 	@echo "make format, wrap    clang-format on everything, or on lines that are too long"
