@@ -225,6 +225,52 @@ static void a_history_goes_on_across_nodes(void **state)
     pair_end(&pair);
 }
 
+/*
+ * What one node has claimed another may change, or settle: whoever settles it then does so on what it has become, also in a batch with
+ * others that nobody has touched.
+ */
+static void what_another_did_to_a_claimed_job_counts(void **state)
+{
+    struct pair pair;
+    enum { JOBS = 5 };
+    static const char *const ids[JOBS] = { "prioritized", "untouched", "acked", "released", "prolonged" };
+    struct job jobs[JOBS];
+    if (!pair_begin(state, &pair))
+        return;
+    struct store *a = pair.f->store, *b = pair.b;
+    assert_int_equal(own(&pair, a, OP_TAKE, "d", NULL), STATUS_OK);
+    for (int i = 0; i < JOBS; i++)
+        jobs[i] = claim_by(&pair, a, put_to(&pair, a, "d", ids[i], 0));
+    struct store_op back = settle_op(&jobs[0], EVENT_RELEASE); /* so that it is no more as it was inserted */
+    assert_int_equal(run(&pair, a, &back), STATUS_OK);
+    jobs[0] = claim_by(&pair, a, jobs[0].lane);
+    assert_text(jobs[0].id, ids[0]);
+    pair.f->now += SECOND_MS;
+    struct store_op prioritize = job_op(OP_PRIORITIZE, "t", "prioritized");
+    prioritize.job.priority = PRIORITY_HIGH;
+    prioritize.job.rank = 17;
+    struct store_op prolong = { .kind = OP_EXTEND, .extend = { .seq = jobs[4].seq, .token = jobs[4].lease_token,
+                                                               .lease_until = pair.f->now + DAY_MS } };
+    struct store_op ack = settle_op(&jobs[2], EVENT_DELIVER), release = settle_op(&jobs[3], EVENT_RELEASE);
+    assert_int_equal(run(&pair, b, &prioritize), STATUS_OK);
+    assert_int_equal(run(&pair, b, &prolong), STATUS_OK);
+    assert_int_equal(run(&pair, b, &ack), STATUS_OK);
+    assert_int_equal(run(&pair, b, &release), STATUS_OK);
+
+    struct store_op batch[JOBS];
+    static const enum status expected[JOBS] = { STATUS_OK, STATUS_OK, STATUS_CONFLICT, STATUS_CONFLICT, STATUS_OK };
+    for (int i = 0; i < JOBS; i++)
+        batch[i] = settle_op(&jobs[i], i == 0 ? EVENT_RETRY : EVENT_DELIVER);
+    fixture_apply(pair.f, batch, 2);
+    fixture_apply(pair.f, batch + 2, JOBS - 2);
+    for (int i = 0; i < JOBS; i++)
+        assert_string_equal(status_name(batch[i].status), status_name(expected[i]));
+    assert_int_equal(read_job(pair.f, "t", "prioritized").priority, PRIORITY_HIGH);
+    for (int i = 1; i < JOBS; i++)
+        assert_state(pair.f, ids[i], i == 3 ? STATE_WAITING : STATE_COMPLETED);
+    pair_end(&pair);
+}
+
 static void a_fenced_batch_leaves_nothing(void **state)
 {
     struct pair pair;
@@ -482,6 +528,7 @@ const struct store_case store_cases_nodes[] = {
     { "who has the store for itself owns all of it", who_has_the_store_for_itself_owns_all_of_it },
     { "a destination has one owner", a_destination_has_one_owner },
     { "a history goes on across nodes", a_history_goes_on_across_nodes },
+    { "what another did to a claimed job counts", what_another_did_to_a_claimed_job_counts },
     { "a fenced batch leaves nothing", a_fenced_batch_leaves_nothing },
     { "an end in order leaves nothing on the wire", an_end_in_order_leaves_nothing_on_the_wire },
     { "each looks after its own", each_looks_after_its_own },

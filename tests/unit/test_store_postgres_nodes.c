@@ -134,12 +134,47 @@ static void test_an_ack_elsewhere_is_heard(void **state)
     fixture_drop(&b);
 }
 
+/*
+ * What is remembered of claims has a limit: workers that take a great deal and never say a word make nobody's settlement
+ * fail, and what they took is asked for instead.
+ */
+static void test_more_is_claimed_than_is_remembered(void **state)
+{
+    (void)state;
+    enum { JOBS = 2400, SETTLED = 64, OWNER_BYTES = 4096 };
+    char address[POSTGRES_ADDRESS_BYTES], owner[OWNER_BYTES];
+    memset(owner, 'w', sizeof owner);
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &(struct store_settings){ 0 }));
+    struct store_op *puts = calloc(JOBS, sizeof *puts), settle[SETTLED];
+    assert_non_null(puts);
+    for (int i = 0; i < JOBS; i++)
+        puts[i] = insert_op(&f, "d", "t", "");
+    fixture_apply(&f, puts, JOBS);
+    struct store_op claim = claim_op(&f, puts[0].insert.ret_lane, JOBS);
+    claim.claim.owner = (struct slice){ owner, sizeof owner };
+    assert_run(&f, &claim, STATUS_OK);
+    assert_int_equal(claim.claim.ret_count, JOBS);
+    for (int first = 0; first < JOBS; first += JOBS - SETTLED) { /* of those that were forgotten, and of those that are known */
+        for (int i = 0; i < SETTLED; i++)
+            settle[i] = settle_op(&claim.claim.ret_jobs[first + i], i % 2 ? EVENT_DELIVER : EVENT_RELEASE);
+        fixture_apply(&f, settle, SETTLED);
+        for (int i = 0; i < SETTLED; i++)
+            assert_int_equal(settle[i].status, STATUS_OK);
+    }
+    assert_int_equal(number_of(address, "SELECT count(*) FROM lease"), JOBS - 2 * SETTLED);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM queue"), SETTLED);
+    free(puts);
+    fixture_drop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_chains_are_trimmed),
         cmocka_unit_test(test_ended_sessions_are_forgotten),
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),
+        cmocka_unit_test(test_more_is_claimed_than_is_remembered),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

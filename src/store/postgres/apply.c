@@ -1,4 +1,4 @@
-#include "store/postgres/work.h"
+#include "store/postgres/claimed.h"
 
 #include <assert.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void begin_in_memory(struct postgres_store *store)
     assert(!store->in_doubt && store->lanes.touched_count == 0);
     store->saved = store->progress;
     store->batch.waiting_before = store->lanes.waiting;
-    buffer_clear(&store->acked);
+    buffer_clear(&store->batch.acked);
     for (int i = 0; i < POSTGRES_STATEMENTS; i++)
         store->params[i].types = NULL; /* what a batch that failed has left */
 }
@@ -60,6 +60,8 @@ static enum status rounds_run(struct postgres_batch *batch, struct store_op *ops
             status = heads_tell(batch);
         if (status == STATUS_OK)
             status = round_write(batch);
+        if (status == STATUS_OK)
+            claimed_follow(batch);
         round_release(batch);
     }
     return status;
@@ -96,6 +98,8 @@ static enum status batch_run(struct postgres_batch *batch, struct store_op *ops,
     enum status status = rounds_run(batch, ops, count);
     if (status == STATUS_OK)
         status = commit(batch);
+    if (status != STATUS_OK)
+        claimed_forget(store);
     if (status == STATUS_OK)
         commit_in_memory(store);
     else if (status == STATUS_AWAY)

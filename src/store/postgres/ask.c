@@ -1,5 +1,5 @@
 /* The first phase of a round: what its operations need to know, asked for in one trip. */
-#include "store/postgres/work.h"
+#include "store/postgres/claimed.h"
 
 #include <assert.h>
 #include <string.h>
@@ -229,8 +229,11 @@ static void ask_op(struct asks *asks, const struct store_op *op, size_t place)
         ask_claim(asks, &op->claim, place);
         break;
     case OP_SETTLE:
+        if (!claimed_recall(asks->batch, op->settle.seq, op->settle.token))
+            params_int(ask(asks, ASK_BY_LEASE), 0, op->settle.seq);
+        break;
     case OP_EXTEND:
-        params_int(ask(asks, ASK_BY_LEASE), 0, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq);
+        params_int(ask(asks, ASK_BY_LEASE), 0, op->extend.seq);
         break;
     case OP_PROMOTE:
         ask_promote(asks, &op->promote);

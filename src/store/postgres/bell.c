@@ -40,7 +40,7 @@ void bell_gather(struct postgres_store *store)
         return;
     pthread_mutex_lock(&store->node.bell.mutex);
     if (store->node.bell.text.len < WAITING_BYTES_MAX)
-        buffer_append(&store->node.bell.text, buffer_slice(&store->acked));
+        buffer_append(&store->node.bell.text, buffer_slice(&store->batch.acked));
     for (size_t i = 0; i < store->lanes.touched_count; i++) {
         struct store_lane *lane = store->lanes.touched[i];
         int64_t ready = lane->lane.counts.ready - lane->shown.committed.ready;

@@ -72,11 +72,12 @@ struct postgres_store {
     struct {
         int64_t waiting_before; /* of lanes.waiting: before it */
         uint64_t round_mark;    /* of lanes, by the round under way */
+        struct buffer acked;    /* lines for the bell: leases of others' destinations that it has settled */
     } batch;
-    struct buffer acked; /* lines for the bell: leases of others' destinations that the batch under way has settled */
     char *own_tenant;
     struct { struct buffer note; instant at; } heads; /* of other chains, for the next batch; empty: none; and when */
     struct postgres_link link;
+    struct { struct map by_seq; size_t bytes; } claimed; /* that this process has given: claimed.c */
     int64_t term; /* of the connection: one of an earlier one seals nothing */
     struct lane_table lanes;
     struct postgres_progress progress, saved;

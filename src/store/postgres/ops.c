@@ -264,7 +264,7 @@ static void ack_note(struct postgres_batch *batch, const struct store_op *op, co
     const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, leased->lane);
     if (op->settle.event == EVENT_DELIVER && leased->lease_owner.len > 0 && lane &&
         !store_owns(batch->store, lane->lane.destination))
-        buffer_printf(&batch->store->acked, "a %lld %lld\n", (long long)op->settle.seq, (long long)op->settle.token);
+        buffer_printf(&batch->store->batch.acked, "a %lld %lld\n", (long long)op->settle.seq, (long long)op->settle.token);
 }
 
 static enum status leased_apply(struct postgres_batch *batch, struct store_op *op, size_t place)

@@ -1,5 +1,6 @@
 #include "store/postgres/postgres.h"
 
+#include "store/postgres/claimed.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/inspect.h"
 #include "store/postgres/move.h"
@@ -102,6 +103,7 @@ enum status postgres_connect(struct postgres_store *store, bool first, struct er
 {
     struct postgres_link *link = &store->link;
     int from;
+    claimed_forget(store);
     enum status status = link_open(link, store->address, postgres_settings_writer, err);
     if (status == STATUS_OK)
         status = server_look(link, store->address, store->settings.sync_always, err);
@@ -299,11 +301,12 @@ static void postgres_close(struct store *base)
         return;
     link_close(&store->link);
     buffer_release(&store->heads.note);
-    buffer_release(&store->acked);
+    buffer_release(&store->batch.acked);
     if (store->is_writer)
         lane_table_release(&store->lanes);
     for (int i = 0; i < POSTGRES_STATEMENTS; i++)
         params_release(&store->params[i]);
+    claimed_forget(store);
     shards_release(store);
     postgres_node_release(&store->node);
     free(store->address);
@@ -348,7 +351,7 @@ static enum status handle_new(struct slice rest, struct postgres_store **ret_sto
     }
     snprintf(store->address, size, "%s%.*s", scheme, SLICE_ARG(rest));
     buffer_init(&store->heads.note, EVENT_DATA_BYTES_MAX);
-    buffer_init(&store->acked, BELL_ACKED_BYTES_MAX);
+    buffer_init(&store->batch.acked, BELL_ACKED_BYTES_MAX);
     store->base = (struct store){ .ops = &postgres_store_ops, .newest_at = INSTANT_NONE };
     map_init(&store->shards.by_name, 0);
     pthread_mutex_init(&store->node.bell.mutex, NULL);

@@ -86,6 +86,13 @@ const char postgres_settings_node[] =
     " FROM (SELECT c.seq FROM chained c WHERE c.lane = $2 AND c.chain = $3 AND c.seq > $4 AND c.seq <> ALL($1)"             \
     " ORDER BY c.seq LIMIT 1) f JOIN job j ON j.seq = f.seq"
 
+#define STATE_ROW "(IIIIIIIIIIIIIIIIIIIIIIIBBBBB"
+#define STATE_INSERT                                                                                                        \
+    "INSERT INTO state (seq, state, priority, step, rank, generation, attempts, attempts_total, retry_count, step_count,"   \
+    " redrives_auto, doubted, first_at, run_at, deadline, updated_at, failed_at, look_failed_at, dead_at, leaves_at,"       \
+    " last_class, event, link, last_code, last_error, dead_code, reference, redrive)"                                       \
+    " SELECT * FROM unnest($1::state_row[])"
+
 static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [ASK_TAKE] = { "take", "bi",
         "INSERT INTO shard AS h (destination, session, epoch) VALUES ($1, $2, 1) ON CONFLICT (destination) DO UPDATE"
@@ -126,7 +133,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [ASK_CLAIM] = { "claim", "IIII",
         JOB_CLAIMED " FROM unnest($1, $2, $3, $4) WITH ORDINALITY w(lane, max, rank, seq, number)"
         " CROSS JOIN LATERAL (SELECT q.rank, q.seq FROM queue q WHERE q.lane = w.lane AND (q.rank, q.seq) > (w.rank, w.seq)"
-        " ORDER BY q.rank, q.seq LIMIT w.max FOR UPDATE) y JOIN job j ON j.seq = y.seq" STATE_JOIN },
+        " ORDER BY q.rank, q.seq LIMIT w.max) y JOIN job j ON j.seq = y.seq" STATE_JOIN },
     [ASK_CLAIM_FAILED_LAST] = { "claim_failed_last", "IIII",
         JOB_CLAIMED " FROM unnest($1, $2, $3, $4) WITH ORDINALITY w(lane, max, failed, looks, number)"
         " CROSS JOIN LATERAL (SELECT c.seq FROM (SELECT q.rank, q.seq,"
@@ -184,8 +191,8 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [WRITE_QUEUE_DELETE] = { "queue_delete", "(III",
         ALL_OF("DELETE FROM queue t USING unnest($1::queue_row[]) x"
                " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq") },
-    [WRITE_LEASE_DELETE] = { "lease_delete", "I",
-        ALL_OF("DELETE FROM lease t USING unnest($1) x(seq) WHERE t.seq = x.seq") },
+    [WRITE_LEASE_DELETE] = { "lease_delete", "II",
+        ALL_OF("DELETE FROM lease t USING unnest($1, $2) x(seq, event) WHERE t.seq = x.seq AND t.event = x.event") },
     [WRITE_TIMER_DELETE] = { "timer_delete", "III",
         ALL_OF("DELETE FROM timer t USING unnest($1, $2, $3) x(shard, at, seq)"
                " WHERE t.shard = x.shard AND t.at = x.at AND t.seq = x.seq") },
@@ -199,11 +206,9 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [WRITE_BODY] = { "job_body", "IBB",
         "UPDATE job t SET body = x.body, digest = x.digest FROM unnest($1, $2, $3) x(seq, body, digest)"
         " WHERE t.seq = x.seq" },
-    [WRITE_STATE] = { "state", "(IIIIIIIIIIIIIIIIIIIIIIIBBBBB",
-        "INSERT INTO state (seq, state, priority, step, rank, generation, attempts, attempts_total, retry_count, step_count,"
-        " redrives_auto, doubted, first_at, run_at, deadline, updated_at, failed_at, look_failed_at, dead_at, leaves_at,"
-        " last_class, event, link, last_code, last_error, dead_code, reference, redrive)"
-        " SELECT * FROM unnest($1::state_row[])"
+    [WRITE_STATE_NEW] = { "state_new", STATE_ROW, STATE_INSERT },
+    [WRITE_STATE] = { "state", STATE_ROW,
+        STATE_INSERT
         " ON CONFLICT (seq) DO UPDATE SET state = excluded.state, priority = excluded.priority, step = excluded.step,"
         " rank = excluded.rank, generation = excluded.generation, attempts = excluded.attempts,"
         " attempts_total = excluded.attempts_total, retry_count = excluded.retry_count, step_count = excluded.step_count,"
@@ -214,10 +219,12 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " last_code = excluded.last_code, last_error = excluded.last_error, dead_code = excluded.dead_code,"
         " reference = excluded.reference, redrive = excluded.redrive, link = excluded.link" },
     [WRITE_QUEUE] = { "queue", "(III", "INSERT INTO queue (lane, rank, seq) SELECT * FROM unnest($1::queue_row[])" },
-    [WRITE_LEASE] = { "lease", "(IIIIIIIIIB",
+    [WRITE_LEASE_NEW] = { "lease_new", "(IIIIIIIIIB",
         "INSERT INTO lease (seq, token, until, at, first_at, event, attempts, attempts_total, session, owner)"
-        " SELECT * FROM unnest($1::lease_row[])"
-        " ON CONFLICT (seq) DO UPDATE SET until = excluded.until, at = excluded.at, event = excluded.event" },
+        " SELECT * FROM unnest($1::lease_row[])" },
+    [WRITE_LEASE] = { "lease", "(IIIIIIIIIB",
+        "UPDATE lease t SET until = x.until, at = x.at, event = x.event FROM unnest($1::lease_row[]) x"
+        " WHERE t.seq = x.seq AND t.token = x.token" },
     [WRITE_TIMER] = { "timer", "III", "INSERT INTO timer (shard, at, seq) SELECT * FROM unnest($1, $2, $3)" },
     [WRITE_CHAINED] = { "chained_add", "III", "INSERT INTO chained (lane, chain, seq) SELECT * FROM unnest($1, $2, $3)" },
     [WRITE_EVENTS_DELETE] = { "events_delete", "ii", "DELETE FROM event WHERE chain = $1 AND number <= $2" },
@@ -328,9 +335,11 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
 
 static const char *const rows[POSTGRES_STATEMENTS] = {
     [WRITE_JOBS] = "job_row",
+    [WRITE_STATE_NEW] = "state_row",
     [WRITE_STATE] = "state_row",
     [WRITE_QUEUE] = "queue_row",
     [WRITE_QUEUE_DELETE] = "queue_row",
+    [WRITE_LEASE_NEW] = "lease_row",
     [WRITE_LEASE] = "lease_row",
     [WRITE_EVENTS] = "event_row",
     [WRITE_COUNTS] = "count_row",

@@ -76,7 +76,7 @@ struct postgres_entry *entry_by_name(const struct postgres_round *round, struct 
 
 /* ---- entries ---- */
 
-static enum status entry_add(struct postgres_batch *batch, struct postgres_entry *entry)
+enum status entry_add(struct postgres_batch *batch, struct postgres_entry *entry)
 {
     assert(entry->is && entry->job.seq > 0);
     struct postgres_round *round = &batch->round;
@@ -122,6 +122,7 @@ enum status entry_load(struct postgres_batch *batch, const PGresult *answer, int
     entry->made = PQgetisnull(answer, row, JOB_KEY);
     entry->body_bytes = (size_t)value_int(answer, row, JOB_BODY_BYTES);
     entry->body_here = !PQgetisnull(answer, row, JOB_BODY);
+    entry->inserted = PQgetisnull(answer, row, STATE_STATE);
     entry->was = entry->is = true;
     entry->before = entry->job;
     *ret_entry = entry;
@@ -135,7 +136,7 @@ enum status entry_new(struct postgres_batch *batch, const struct job *job, bool 
     if (!entry)
         return batch_no_memory(batch);
     entry->job = *job;
-    entry->is = entry->body_here = true;
+    entry->is = entry->body_here = entry->inserted = true;
     entry->made = made;
     *ret_entry = entry;
     enum status status = entry_add(batch, entry);

@@ -19,6 +19,7 @@ struct postgres_entry {
     bool was, is;           /* whether it was there, and is */
     bool state_dirty, lease_dirty, body_dirty;
     bool made;      /* its id was made here: it is found by the number in it */
+    bool inserted;  /* it was as it was inserted: `state` has no row of it */
     bool body_here; /* job.payload is set */
     size_t body_bytes;
     unsigned char digest[JOB_DIGEST_BYTES_MAX];
@@ -79,6 +80,8 @@ enum status entry_load(struct postgres_batch *batch, const PGresult *answer, int
 enum status entry_new(struct postgres_batch *batch, const struct job *job, bool made,
                       struct postgres_entry **ret_entry) MUST_CHECK;
 enum status entry_name(struct postgres_batch *batch, struct postgres_entry *entry) MUST_CHECK;
+/* One that is filled in, findable by its number. */
+enum status entry_add(struct postgres_batch *batch, struct postgres_entry *entry) MUST_CHECK;
 
 /*
  * Invariant 2. The one way a job changes: `after` NULL is a deleted one. Counts, and appends the event (EVENT_TYPE_NONE:

@@ -71,6 +71,19 @@ static void chain_row(struct postgres_params *params, const struct job *job)
     params_int(params, 2, job->seq);
 }
 
+/* By its last event: a job that another has changed meanwhile is not found. */
+static void lease_gone_row(struct postgres_params *params, const struct job *job)
+{
+    assert(job->lease_token > 0 && job->last_event > 0);
+    params_int(params, 0, job->seq);
+    params_int(params, 1, job->last_event);
+}
+
+static bool was_leased(const struct postgres_entry *entry)
+{
+    return entry->was && entry->before.lease_token != 0;
+}
+
 static bool was_chained(const struct postgres_entry *entry)
 {
     return entry->was && job_is_chained(&entry->before);
@@ -115,8 +128,8 @@ static void take_away(struct postgres_batch *batch, const struct postgres_entry 
     instant due = due_before(entry);
     if (before->ready && !stays_in_queue(entry))
         queue_row(batch_params(batch, WRITE_QUEUE_DELETE), before);
-    if (before->lease_token != 0 && (!entry->is || entry->job.lease_token == 0))
-        params_int(batch_params(batch, WRITE_LEASE_DELETE), 0, before->seq);
+    if (was_leased(entry) && (!entry->is || entry->job.lease_token == 0))
+        lease_gone_row(batch_params(batch, WRITE_LEASE_DELETE), before);
     if (due != INSTANT_NONE && due != due_now(entry))
         timer_row(batch, WRITE_TIMER_DELETE, before, due);
     if (was_chained(entry) && !is_chained(entry))
@@ -166,10 +179,9 @@ static void job_row(struct postgres_batch *batch, const struct postgres_entry *e
 }
 
 /* Of a running job: what it will be without its lease, as far as that is known. */
-static void state_row(struct postgres_batch *batch, const struct job *job)
+static void state_row(struct postgres_params *params, const struct job *job)
 {
     assert(job->seq > 0 && job->state != STATE_NONE);
-    struct postgres_params *params = batch_params(batch, WRITE_STATE);
     enum job_state state = job->state == STATE_RUNNING ? job->claimed_from : job->state;
     const int64_t numbers[] = { job->seq,
                                 (int64_t)state,
@@ -202,10 +214,9 @@ static void state_row(struct postgres_batch *batch, const struct job *job)
         params_bytes(params, NUMBERS + i, texts[i]);
 }
 
-static void lease_row(struct postgres_batch *batch, const struct job *job)
+static void lease_row(struct postgres_params *params, const struct job *job)
 {
     assert(job->state == STATE_RUNNING && job->lease_token > 0); /* invariant 3 */
-    struct postgres_params *params = batch_params(batch, WRITE_LEASE);
     const int64_t numbers[] = { job->seq,      job->lease_token, job->lease_until, job->updated_at,
                                 job->first_at, job->last_event,  job->attempts,    job->attempts_total,
                                 job->lease_session };
@@ -232,11 +243,11 @@ static enum status put_in_place(struct postgres_batch *batch, const struct postg
     else if (entry->body_dirty)
         body_row(batch, entry);
     if (entry->state_dirty)
-        state_row(batch, &entry->job);
+        state_row(batch_params(batch, entry->inserted ? WRITE_STATE_NEW : WRITE_STATE), &entry->job);
     if (entry->job.ready && !stays_in_queue(entry))
         queue_row(batch_params(batch, WRITE_QUEUE), &entry->job);
     if (entry->lease_dirty && entry->job.lease_token != 0)
-        lease_row(batch, &entry->job);
+        lease_row(batch_params(batch, was_leased(entry) ? WRITE_LEASE : WRITE_LEASE_NEW), &entry->job);
     if (due != INSTANT_NONE && due != due_before(entry))
         timer_row(batch, WRITE_TIMER, &entry->job, due);
     if (is_chained(entry) && !was_chained(entry))
