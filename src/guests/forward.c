@@ -429,8 +429,11 @@ void forward_reload(struct forward *forward, struct config *config)
 
 void forward_cease(struct forward *forward)
 {
-    if (forward)
-        forward->stopped = true;
+    if (!forward)
+        return;
+    forward->stopped = true;
+    if (forward->mailbox)
+        mailbox_wake(forward->mailbox);
 }
 
 void forward_stop(struct forward *forward)

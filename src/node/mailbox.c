@@ -53,6 +53,14 @@ void *message_of(struct message *message, enum message_kind kind)
     return message;
 }
 
+void mailbox_wake(struct mailbox *mailbox)
+{
+    uint64_t one = 1;
+    ssize_t written = write(mailbox->wake_fd, &one, sizeof one);
+    assert(written == sizeof one || errno == EAGAIN); /* EAGAIN: the counter is full, so it is awake */
+    (void)written;
+}
+
 void mailbox_post(struct mailbox *mailbox, struct message *message, enum message_kind kind,
                   void (*run)(struct message *message))
 {
@@ -64,12 +72,8 @@ void mailbox_post(struct mailbox *mailbox, struct message *message, enum message
     bool was_empty = !mailbox->first;
     *mailbox->last = message;
     mailbox->last = &message->next;
-    if (was_empty) { /* under the lock: the owner may free the mailbox once it has seen the message */
-        uint64_t one = 1;
-        ssize_t written = write(mailbox->wake_fd, &one, sizeof one);
-        assert(written == sizeof one || errno == EAGAIN); /* EAGAIN: the counter is full, so it is awake */
-        (void)written;
-    }
+    if (was_empty) /* under the lock: the owner may free the mailbox once it has seen the message */
+        mailbox_wake(mailbox);
     pthread_mutex_unlock(&mailbox->lock);
 }
 

@@ -55,8 +55,10 @@ void mailbox_post(struct mailbox *mailbox, struct message *message, enum message
 
 /* Runs what has arrived; returns whether there was anything. */
 bool mailbox_drain(struct mailbox *mailbox);
-/* Sleeps until something arrives or `timeout_ms` has passed (negative: for ever). */
+/* Sleeps until something arrives, it is woken or `timeout_ms` has passed (negative: for ever). */
 void mailbox_wait(struct mailbox *mailbox, int timeout_ms);
+/* Wakes its owner, who has no message and looks about. */
+void mailbox_wake(struct mailbox *mailbox);
 
 /* A loop for one thread and many sockets; NULL when there is no memory. */
 struct event_base *loop_new(void);

@@ -86,6 +86,17 @@ static void a_wait_ends_at_once_when_something_is_there(void **state)
     mailbox_free(owner.mailbox);
 }
 
+static void who_waits_can_be_woken_without_a_message(void **state)
+{
+    struct box_owner owner;
+    (void)state;
+    owner_begin(&owner, 1);
+    mailbox_wake(owner.mailbox);
+    mailbox_wait(owner.mailbox, -1); /* would hang */
+    assert_false(mailbox_drain(owner.mailbox));
+    mailbox_free(owner.mailbox);
+}
+
 struct echo {
     struct message message; /* first */
     struct mailbox *mailbox;
@@ -204,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_run_in_order_and_once),
         cmocka_unit_test(a_wait_ends_at_once_when_something_is_there),
+        cmocka_unit_test(who_waits_can_be_woken_without_a_message),
         cmocka_unit_test(a_message_may_post_itself_again),
         cmocka_unit_test(another_kind_is_not_taken),
         cmocka_unit_test(many_posters_one_sleeper),
