@@ -6,7 +6,7 @@ import pg from "pg";
 import { Insist } from "./insist.mjs";
 import { cpuSeconds, freePort, runJson, sleep, startPostgres, startProcess, waitReady } from "./servers.mjs";
 
-const NODES = ["a", "b", "c"], SPREAD = 9, OWNED_MS_MAX = 120000, SLOW_MS = 50, CONCURRENCY = 64;
+const NODES = ["a", "b", "c"], SPREAD = 9, OWNED_MS_MAX = 120000, SLOW_MS = 50, LOOK_MS = 20, CONCURRENCY = 64;
 const delivery = { per_second: "jobs/s", cpu_us: "µs of processor a job, nodes and server" };
 
 async function withDatabase(context, run) {
@@ -83,7 +83,7 @@ async function deliver(nodes, server, destinations, jobs, seen) {
     }
     const before = await seen(), cpu = cpuOf(nodes, server), begin = performance.now();
     await Promise.all(destinations.map((name) => nodes[0].resume(name)));
-    for (const deadline = begin + 120000; await seen() - before < jobs; await sleep(5))
+    for (const deadline = begin + 120000; await seen() - before < jobs; await sleep(LOOK_MS))
         if (performance.now() > deadline)
             throw new Error(`${await seen() - before} of ${jobs} were delivered in 120 s`);
     const seconds = (performance.now() - begin) / 1000, used = cpuOf(nodes, server) - cpu;
