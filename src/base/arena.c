@@ -46,7 +46,6 @@ static struct arena_chunk *chunk_with_room(struct arena *arena, size_t size)
     return chunk;
 }
 
-/* Not zeroed. */
 static void *take(struct arena *arena, size_t size)
 {
     size_t align = alignof(max_align_t);
@@ -63,17 +62,20 @@ static void *take(struct arena *arena, size_t size)
     return memory;
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+void *arena_alloc_unset(struct arena *arena, size_t count, size_t size)
 {
-    void *memory = take(arena, size);
-    return memory ? memset(memory, 0, size) : NULL;
+    return size == 0 || count <= SIZE_MAX / 2 / size ? take(arena, count * size) : NULL;
 }
 
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
 {
-    if (size > 0 && count > SIZE_MAX / 2 / size)
-        return NULL;
-    return arena_alloc(arena, count * size);
+    void *memory = arena_alloc_unset(arena, count, size);
+    return memory ? memset(memory, 0, count * size) : NULL;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    return arena_alloc_array(arena, 1, size);
 }
 
 char *arena_copy_text(struct arena *arena, struct slice text)

@@ -23,6 +23,8 @@ void arena_release(struct arena *arena);
 /* Zeroed and aligned for anything; NULL when memory or the limit is out. */
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size);
+/* The same without zeroing it, for large things that the caller writes as a whole. */
+void *arena_alloc_unset(struct arena *arena, size_t count, size_t size);
 /* A terminated copy; .data is NULL when it failed. */
 struct slice arena_copy(struct arena *arena, struct slice text);
 char *arena_copy_text(struct arena *arena, struct slice text);

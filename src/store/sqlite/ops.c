@@ -222,13 +222,14 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     size_t max = (uint64_t)lane->lane.counts.ready < claim->max ? (size_t)lane->lane.counts.ready : claim->max;
     if (max == 0)
         return STATUS_OK;
-    struct sqlite_row *rows = arena_alloc_array(&batch->scratch, max, sizeof *rows);
-    struct job *jobs = arena_alloc_array(batch->memory, max, sizeof *jobs);
-    if (!rows || !jobs)
-        return no_memory(batch);
-    size_t count;
+    struct sqlite_row *rows = arena_alloc_unset(&batch->scratch, max, sizeof *rows);
+    struct job *jobs = arena_alloc_unset(batch->memory, max, sizeof *jobs);
+    struct job named = { .destination = lane->lane.destination, .tenant = lane->lane.tenant };
+    enum status status = rows && jobs ? names_copy(batch, &named) : no_memory(batch);
+    size_t count = 0;
     bool more;
-    enum status status = claim_read(batch, lane, max, claim, rows, &count, &more);
+    if (status == STATUS_OK)
+        status = claim_read(batch, lane, max, claim, rows, &count, &more);
     if (status == STATUS_OK && count < max && !more && !claim->unfailed_only)
         status =
             error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
@@ -238,14 +239,16 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     batch->ready_taken = in_order;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         status = claim_one(batch, op, &rows[i], &jobs[i]);
-        if (status == STATUS_OK)
-            status = names_copy(batch, &jobs[i]);
+        jobs[i].destination = named.destination;
+        jobs[i].tenant = named.tenant;
     }
     batch->ready_taken = false;
+    if (status != STATUS_OK)
+        return status;
     claim->ret_jobs = jobs;
     claim->ret_count = count;
     claim->ret_left = max - count;
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- OP_SETTLE, OP_EXTEND, OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_UNDO, OP_PURGE, OP_ERASE ---- */
