@@ -72,6 +72,43 @@ static void a_batch_sees_all_its_rows(void **state)
     fixture_audit(f);
 }
 
+/* In one batch leases end in a row and with gaps, and one that ended is followed by another of the same job. */
+static void leases_end_and_begin_in_one_batch(void **state)
+{
+    struct store_fixture *f = *state;
+    static const char *const ids[] = { "a", "b", "c", "d", "e" };
+    struct job jobs[5];
+    for (size_t i = 0; i < 5; i++)
+        jobs[i] = take(f, put(f, ids[i]));
+    struct store_op ops[] = {
+        settle_op(&jobs[0], EVENT_RETRY),
+        settle_op(&jobs[1], EVENT_DELIVER),
+        settle_op(&jobs[3], EVENT_RETRY),
+        job_op(OP_CANCEL, "t", "d"), /* it is read again, and runs no more */
+        claim_op(f, jobs[0].lane, 1),
+        settle_op(&jobs[4], EVENT_DELIVER),
+    };
+    enum { COUNT = sizeof ops / sizeof ops[0] };
+    ops[0].settle.run_at = f->now;
+    ops[2].settle.run_at = f->now + 1000;
+    fixture_apply(f, ops, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(ops[i].status, STATUS_OK);
+    assert_int_equal(ops[4].claim.ret_count, 1);
+    const struct job *again = &ops[4].claim.ret_jobs[0];
+    assert_text(again->id, "a");
+    static const enum job_state states[] = { STATE_RUNNING, STATE_COMPLETED, STATE_RUNNING, STATE_CANCELLED,
+                                             STATE_COMPLETED };
+    for (size_t i = 0; i < 5; i++)
+        assert_state(f, ids[i], states[i]);
+    assert_int_equal(read_job(f, "t", "a").lease_token, again->lease_token);
+    assert_int_equal(read_job(f, "t", "c").lease_token, jobs[2].lease_token);
+    struct store_op late = settle_op(&jobs[0], EVENT_DELIVER), settled = settle_op(again, EVENT_DELIVER);
+    assert_run(f, &late, STATUS_CONFLICT);
+    assert_run(f, &settled, STATUS_OK);
+    fixture_audit(f);
+}
+
 static void a_batch_may_be_as_large_as_said(void **state)
 {
     struct store_fixture *f = *state;
@@ -326,6 +363,7 @@ static void a_batch_that_fails_leaves_nothing(void **state)
 const struct store_case store_cases_batch[] = {
     { "one refusal leaves the others alone", one_refusal_leaves_the_others_alone },
     { "a batch sees all its rows", a_batch_sees_all_its_rows },
+    { "leases end and begin in one batch", leases_end_and_begin_in_one_batch },
     { "a batch may be as large as said", a_batch_may_be_as_large_as_said },
     { "payloads are bytes", payloads_are_bytes },
     { "names are taken as they are", names_are_taken_as_they_are },

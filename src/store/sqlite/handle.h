@@ -41,6 +41,7 @@ enum statement {
     STATEMENT_JOB_ORPHANS,
     STATEMENT_JOB_INSERT,
     STATEMENT_JOB_UPDATE,
+    STATEMENT_JOB_UPDATE_REDRIVEN,
     STATEMENT_JOB_DELETE,
     STATEMENT_PAYLOAD_INSERT,
     STATEMENT_PAYLOAD_UPDATE,
@@ -144,7 +145,7 @@ struct sqlite_store {
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct lane_table lanes; /* those that have jobs */
     struct sqlite_rows rows[ROWS_COUNT];
-    struct sqlite_gone gone;
+    struct sqlite_gone gone[GONE_COUNT];
     unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */
     unsigned char seqs_new[SEQS_NEW_BYTES]; /* which jobs the rows of ROWS_OF_JOB may be of */
     struct sqlite_helds held;

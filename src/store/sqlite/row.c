@@ -150,7 +150,7 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
         return STATUS_OK;
     }
     *ret_found = false;
-    if (sqlite_gone_has(batch->store, seq))
+    if (sqlite_gone_has(batch->store, GONE_JOB, seq))
         return STATUS_OK;
     enum status status = sqlite_seqs_may_have(batch->store, seq) ? sqlite_rows_flush(batch, ROWS_OF_JOB) : STATUS_OK;
     if (status != STATUS_OK)
@@ -314,11 +314,9 @@ static enum status lease_move(struct sqlite_batch *batch, const struct sqlite_ro
         return lease_write(batch, after);
     if (!was)
         return STATUS_OK;
-    enum status status = sqlite_rows_flush(batch, 1 << ROWS_LEASE);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_bind_int64(batch->store->statements[STATEMENT_LEASE_DELETE], 1, before->job.seq);
-    return sqlite_run(batch, STATEMENT_LEASE_DELETE);
+    enum status status = batch->store->rows[ROWS_LEASE].count > 0 ? sqlite_rows_flush(batch, 1 << ROWS_LEASE) : STATUS_OK;
+    sqlite_seqs_note(batch->store, before->job.seq);
+    return status == STATUS_OK ? sqlite_gone_add(batch, GONE_LEASE, before->job.seq) : status;
 }
 
 static enum status row_count(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
@@ -423,10 +421,6 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
     sqlite3_bind_int64(statement, COLUMN_LAST_EVENT + 1, job->last_event);
     sqlite_bind_instant(statement, COLUMN_FAILED_AT + 1, job->failed_at);
     sqlite_bind_instant(statement, COLUMN_LOOK_FAILED_AT + 1, job->look_failed_at);
-    if (job->redrive.len > 0)
-        sqlite_bind_slice(statement, COLUMN_REDRIVE + 1, job->redrive);
-    else
-        sqlite3_bind_null(statement, COLUMN_REDRIVE + 1); /* it is in no index then */
     sqlite3_bind_int(statement, COLUMN_LINK + 1, link_of(job));
 }
 
@@ -444,8 +438,15 @@ static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row
         return row_add(batch, after);
     if (is_leased_only(before, after))
         return STATUS_OK;
-    row_bind(batch->store->statements[STATEMENT_JOB_UPDATE], after);
-    return sqlite_run(batch, STATEMENT_JOB_UPDATE);
+    bool redriven = before->job.redrive.len > 0 || after->job.redrive.len > 0;
+    enum statement which = redriven ? STATEMENT_JOB_UPDATE_REDRIVEN : STATEMENT_JOB_UPDATE;
+    sqlite3_stmt *statement = batch->store->statements[which];
+    row_bind(statement, after);
+    if (after->job.redrive.len > 0)
+        sqlite_bind_slice(statement, COLUMN_REDRIVE + 1, after->job.redrive);
+    else if (redriven)
+        sqlite3_bind_null(statement, COLUMN_REDRIVE + 1); /* it is in no index then */
+    return sqlite_run(batch, which);
 }
 
 static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_row *row, int64_t last_event)
@@ -463,7 +464,7 @@ static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_ro
     /* The newest number is read off the newest job when the store opens, so it must not go with it. */
     if (status == STATUS_OK && row->job.seq == store->progress.seq_last)
         status = sqlite_meta_set(batch, "seq", row->job.seq);
-    return status == STATUS_OK ? sqlite_gone_add(batch, row->job.seq) : status;
+    return status == STATUS_OK ? sqlite_gone_add(batch, GONE_JOB, row->job.seq) : status;
 }
 
 enum status sqlite_tally_write(struct sqlite_batch *batch)

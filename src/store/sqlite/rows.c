@@ -173,7 +173,7 @@ void sqlite_rows_clear(struct sqlite_store *store)
 {
     for (int i = 0; i < ROWS_COUNT; i++)
         store->rows[i].count = 0;
-    store->gone = (struct sqlite_gone){ 0 };
+    memset(store->gone, 0, sizeof store->gone);
     memset(store->keys_new, 0, sizeof store->keys_new);
     memset(store->seqs_new, 0, sizeof store->seqs_new);
 }
@@ -198,41 +198,48 @@ struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table
 
 /* ---- Rows that go ---- */
 
-static enum status gone_write(struct sqlite_batch *batch)
+static enum status range_delete(struct sqlite_batch *batch, enum statement which, struct sqlite_gone range)
 {
-    static const enum statement steps[] = { STATEMENT_JOB_DELETE, STATEMENT_PAYLOAD_DELETE };
-    struct sqlite_gone gone = batch->store->gone;
-    assert(gone.first <= gone.last);
-    enum status status = STATUS_OK;
-    batch->store->gone = (struct sqlite_gone){ 0 };
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && gone.last > 0 && status == STATUS_OK; i++) {
-        sqlite3_bind_int64(batch->store->statements[steps[i]], 1, gone.first);
-        sqlite3_bind_int64(batch->store->statements[steps[i]], 2, gone.last);
-        status = sqlite_run(batch, steps[i]);
-    }
-    return status;
+    assert(range.first > 0 && range.first <= range.last);
+    sqlite3_bind_int64(batch->store->statements[which], 1, range.first);
+    sqlite3_bind_int64(batch->store->statements[which], 2, range.last);
+    return sqlite_run(batch, which);
 }
 
-enum status sqlite_gone_add(struct sqlite_batch *batch, int64_t seq)
+static enum status gone_write(struct sqlite_batch *batch, enum gone_name which)
 {
-    assert(seq > 0 && !sqlite_gone_has(batch->store, seq));
-    struct sqlite_gone *gone = &batch->store->gone;
-    enum status status = gone->last + 1 == seq ? STATUS_OK : gone_write(batch);
+    struct sqlite_gone gone = batch->store->gone[which];
+    batch->store->gone[which] = (struct sqlite_gone){ 0 };
+    if (gone.last == 0)
+        return STATUS_OK;
+    if (which == GONE_LEASE)
+        return range_delete(batch, STATEMENT_LEASE_DELETE, gone);
+    enum status status = range_delete(batch, STATEMENT_JOB_DELETE, gone);
+    return status == STATUS_OK ? range_delete(batch, STATEMENT_PAYLOAD_DELETE, gone) : status;
+}
+
+enum status sqlite_gone_add(struct sqlite_batch *batch, enum gone_name which, int64_t seq)
+{
+    assert(seq > 0 && !sqlite_gone_has(batch->store, which, seq));
+    struct sqlite_gone *gone = &batch->store->gone[which];
+    enum status status = gone->last + 1 == seq ? STATUS_OK : gone_write(batch, which);
     if (status == STATUS_OK)
         *gone = (struct sqlite_gone){ gone->last > 0 ? gone->first : seq, seq };
     return status;
 }
 
-bool sqlite_gone_has(const struct sqlite_store *store, int64_t seq)
+bool sqlite_gone_has(const struct sqlite_store *store, enum gone_name which, int64_t seq)
 {
-    return seq >= store->gone.first && seq <= store->gone.last;
+    return seq >= store->gone[which].first && seq <= store->gone[which].last;
 }
 
 enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which)
 {
     assert((which & ~(unsigned)ROWS_ALL) == 0);
     struct sqlite_store *store = batch->store;
-    enum status status = which & ROWS_GONE ? gone_write(batch) : STATUS_OK;
+    enum status status = which & ROWS_GONE ? gone_write(batch, GONE_JOB) : STATUS_OK;
+    if (status == STATUS_OK && which & 1 << ROWS_LEASE) /* they ended before the new ones began */
+        status = gone_write(batch, GONE_LEASE);
     for (int i = 0; i < ROWS_COUNT && status == STATUS_OK; i++) {
         if (!(which & 1u << i) || store->rows[i].count == 0)
             continue;

@@ -37,10 +37,11 @@ struct sqlite_rows {
     struct sqlite_value *values; /* row after row */
 };
 
-/* Jobs that go, with their payloads: one after the other by their numbers; last 0: none. */
+/* Rows that go, of jobs one after the other by their numbers; last 0: none. */
 struct sqlite_gone {
     int64_t first, last;
 };
+enum gone_name { GONE_JOB, GONE_LEASE, GONE_COUNT }; /* a job goes with its payload */
 
 /*
  * New rows are gathered and written by one statement a table: most of what a small insert costs is the statement itself.
@@ -50,9 +51,12 @@ enum status sqlite_rows_init(struct sqlite_store *store, struct error *err) MUST
 void sqlite_rows_release(struct sqlite_store *store);
 /* The columns of one more row, to be filled in all; NULL: no memory, and the batch's error says so. */
 struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table_name which) MUST_CHECK;
-/* A job and its payload go, with the next flush of ROWS_GONE: those that ended together go by one statement. */
-enum status sqlite_gone_add(struct sqlite_batch *batch, int64_t seq) MUST_CHECK;
-bool sqlite_gone_has(const struct sqlite_store *store, int64_t seq);
+/*
+ * A job goes with the next flush of ROWS_GONE, a lease with that of 1 << ROWS_LEASE: those that ended together go by one
+ * statement. A lease that is itself among the new rows is flushed before.
+ */
+enum status sqlite_gone_add(struct sqlite_batch *batch, enum gone_name which, int64_t seq) MUST_CHECK;
+bool sqlite_gone_has(const struct sqlite_store *store, enum gone_name which, int64_t seq);
 /* `which` are bits 1 << ROWS_...; ROWS_GONE; ROWS_ALL. */
 enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which) MUST_CHECK;
 void sqlite_rows_clear(struct sqlite_store *store);
