@@ -392,36 +392,52 @@ static enum status row_add(struct sqlite_batch *batch, const struct sqlite_row *
     return STATUS_OK;
 }
 
-static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
+static void settled_bind(sqlite3_stmt *statement, const struct job *job)
 {
-    const struct job *job = &row->job;
     sqlite3_bind_int64(statement, COLUMN_SEQ + 1, job->seq);
     sqlite3_bind_int(statement, COLUMN_STATE + 1, (int)(job->state == STATE_RUNNING ? job->claimed_from : job->state));
-    sqlite3_bind_int(statement, COLUMN_PRIORITY + 1, (int)job->priority);
-    sqlite3_bind_int(statement, COLUMN_STEP + 1, (int)job->step);
-    sqlite3_bind_int64(statement, COLUMN_RANK + 1, job->rank);
-    sqlite3_bind_int64(statement, COLUMN_GENERATION + 1, job->generation);
     sqlite3_bind_int64(statement, COLUMN_ATTEMPTS + 1, job->attempts);
     sqlite3_bind_int64(statement, COLUMN_ATTEMPTS_TOTAL + 1, job->attempts_total);
     sqlite3_bind_int64(statement, COLUMN_RETRY_COUNT + 1, job->retry_count);
     sqlite3_bind_int64(statement, COLUMN_STEP_COUNT + 1, job->step_count);
-    sqlite3_bind_int64(statement, COLUMN_REDRIVES_AUTO + 1, job->redrives_auto);
     sqlite3_bind_int(statement, COLUMN_DOUBTED + 1, job->doubted);
     sqlite_bind_instant(statement, COLUMN_FIRST_AT + 1, job->first_at);
-    sqlite_bind_instant(statement, COLUMN_RUN_AT + 1, job->run_at);
-    sqlite_bind_instant(statement, COLUMN_DEADLINE + 1, job->deadline);
     sqlite3_bind_int64(statement, COLUMN_UPDATED_AT + 1, job->updated_at);
-    sqlite_bind_instant(statement, COLUMN_DEAD_AT + 1, job->dead_at);
-    sqlite_bind_instant(statement, COLUMN_EXPIRES_AT + 1, job->state == STATE_DEAD ? job->expires_at : row->job.forget_at);
+    sqlite_bind_instant(statement, COLUMN_EXPIRES_AT + 1, job->state == STATE_DEAD ? job->expires_at : job->forget_at);
     sqlite3_bind_int(statement, COLUMN_LAST_CLASS + 1, (int)job->last_class);
     sqlite_bind_slice(statement, COLUMN_LAST_CODE + 1, job->last_code);
     sqlite_bind_slice(statement, COLUMN_LAST_ERROR + 1, job->last_error);
-    sqlite_bind_slice(statement, COLUMN_DEAD_CODE + 1, job->dead_code);
     sqlite_bind_slice(statement, COLUMN_REFERENCE + 1, job->reference);
     sqlite3_bind_int64(statement, COLUMN_LAST_EVENT + 1, job->last_event);
+}
+
+static void rest_bind(sqlite3_stmt *statement, const struct job *job)
+{
+    sqlite3_bind_int(statement, COLUMN_PRIORITY + 1, (int)job->priority);
+    sqlite3_bind_int(statement, COLUMN_STEP + 1, (int)job->step);
+    sqlite3_bind_int64(statement, COLUMN_RANK + 1, job->rank);
+    sqlite3_bind_int64(statement, COLUMN_GENERATION + 1, job->generation);
+    sqlite3_bind_int64(statement, COLUMN_REDRIVES_AUTO + 1, job->redrives_auto);
+    sqlite_bind_instant(statement, COLUMN_RUN_AT + 1, job->run_at);
+    sqlite_bind_instant(statement, COLUMN_DEADLINE + 1, job->deadline);
+    sqlite_bind_instant(statement, COLUMN_DEAD_AT + 1, job->dead_at);
+    sqlite_bind_slice(statement, COLUMN_DEAD_CODE + 1, job->dead_code);
     sqlite_bind_instant(statement, COLUMN_FAILED_AT + 1, job->failed_at);
     sqlite_bind_instant(statement, COLUMN_LOOK_FAILED_AT + 1, job->look_failed_at);
+    if (job->redrive.len > 0)
+        sqlite_bind_slice(statement, COLUMN_REDRIVE + 1, job->redrive);
+    else
+        sqlite3_bind_null(statement, COLUMN_REDRIVE + 1); /* it is in no index then */
     sqlite3_bind_int(statement, COLUMN_LINK + 1, link_of(job));
+}
+
+/* Of what rest_bind binds. */
+static bool rest_is_same(const struct job *a, const struct job *b)
+{
+    return a->priority == b->priority && a->step == b->step && a->rank == b->rank && a->generation == b->generation &&
+           a->redrives_auto == b->redrives_auto && a->run_at == b->run_at && a->deadline == b->deadline &&
+           a->dead_at == b->dead_at && slice_equal(a->dead_code, b->dead_code) && a->failed_at == b->failed_at &&
+           a->look_failed_at == b->look_failed_at && slice_equal(a->redrive, b->redrive) && link_of(a) == link_of(b);
 }
 
 /* A claim, or a longer lease, changes nothing but what the lease's row says. */
@@ -438,14 +454,10 @@ static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row
         return row_add(batch, after);
     if (is_leased_only(before, after))
         return STATUS_OK;
-    bool redriven = before->job.redrive.len > 0 || after->job.redrive.len > 0;
-    enum statement which = redriven ? STATEMENT_JOB_UPDATE_REDRIVEN : STATEMENT_JOB_UPDATE;
-    sqlite3_stmt *statement = batch->store->statements[which];
-    row_bind(statement, after);
-    if (after->job.redrive.len > 0)
-        sqlite_bind_slice(statement, COLUMN_REDRIVE + 1, after->job.redrive);
-    else if (redriven)
-        sqlite3_bind_null(statement, COLUMN_REDRIVE + 1); /* it is in no index then */
+    enum statement which = rest_is_same(&before->job, &after->job) ? STATEMENT_JOB_SETTLE : STATEMENT_JOB_UPDATE;
+    settled_bind(batch->store->statements[which], &after->job);
+    if (which == STATEMENT_JOB_UPDATE)
+        rest_bind(batch->store->statements[which], &after->job);
     return sqlite_run(batch, which);
 }
 

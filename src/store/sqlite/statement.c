@@ -10,13 +10,11 @@
     "j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_WAITING                                                                 \
     ") AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = j.lane AND r.rank = j.rank AND r.seq = j.seq)"
 
-/* Without `redrive`, which few jobs have: its index need not be opened then. */
-#define SQL_JOB_UPDATE                                                                                                      \
-    "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"                     \
-    " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16, first_at = ?18,"       \
-    " run_at = ?19, deadline = ?20, updated_at = ?21, dead_at = ?22, expires_at = ?23, last_class = ?24, last_code = ?25,"  \
-    " last_error = ?26, dead_code = ?27, reference = ?28, last_event = ?29, failed_at = ?30, look_failed_at = ?31,"         \
-    " link = ?34"
+/* What every attempt changes. The rest has an index of its own to be opened, and costs as much again. */
+#define SQL_JOB_SETTLE                                                                                                      \
+    "UPDATE job SET state = ?6, attempts = ?11, attempts_total = ?12, retry_count = ?13, step_count = ?14, doubted = ?16,"  \
+    " first_at = ?18, updated_at = ?21, expires_at = ?23, last_class = ?24, last_code = ?25, last_error = ?26,"             \
+    " reference = ?28, last_event = ?29"
 
 /* Twice the same ones: nothing changes between the two. */
 #define SQL_LANES_GONE                                                                                                      \
@@ -62,8 +60,11 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_JOB_INSERT] =
         "INSERT OR FAIL INTO job SELECT c0, c1, c2, c3, c4, " SQL_STATE_PENDING ", c5, 0, c6, 1, 0, 0, 0, 0, 0, 0,"
         " c7, NULL, c8, c9, c7, NULL, NULL, 0, NULL, NULL, NULL, NULL, c10, NULL, NULL, NULL, c11, c12 FROM rows_job",
-    [STATEMENT_JOB_UPDATE] = SQL_JOB_UPDATE " WHERE seq = ?1",
-    [STATEMENT_JOB_UPDATE_REDRIVEN] = SQL_JOB_UPDATE ", redrive = ?32 WHERE seq = ?1",
+    [STATEMENT_JOB_SETTLE] = SQL_JOB_SETTLE " WHERE seq = ?1",
+    [STATEMENT_JOB_UPDATE] =
+        SQL_JOB_SETTLE ", priority = ?7, step = ?8, rank = ?9, generation = ?10, redrives_auto = ?15, run_at = ?19,"
+        " deadline = ?20, dead_at = ?22, dead_code = ?27, failed_at = ?30, look_failed_at = ?31, redrive = ?32, link = ?34"
+        " WHERE seq = ?1",
     [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq BETWEEN ?1 AND ?2",
     [STATEMENT_PAYLOAD_INSERT] = "INSERT OR FAIL INTO payload SELECT c0, c1, c2, c3, c4, c5, c6, c7 FROM rows_payload",
     [STATEMENT_PAYLOAD_UPDATE] = "UPDATE payload SET body = ?2 WHERE seq = ?1",
