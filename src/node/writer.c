@@ -22,7 +22,8 @@ struct batch_group {
 /* What is being made of batches, and while the store is away the one of which nobody knows whether it was. */
 struct transaction {
     struct batch *first; /* NULL: it is the writer's own */
-    size_t ops;          /* of writer->ops */
+    struct store_op *ops; /* of an only batch its own, else writer->ops */
+    size_t count;
     instant at;
     struct batch_group *group;
 };
@@ -241,15 +242,14 @@ static bool failure_is_final(const struct writer *writer, enum status status)
            (status == STATUS_AWAY && !is_asked);
 }
 
-/* Takes whole batches off the queue, as many as fit one transaction. Returns them as a list of their own. */
-static struct batch *take_group(struct writer *writer, size_t *ret_ops)
+/* Takes whole batches off the queue, as many as fit one transaction, as a list of their own. */
+static void take_group(struct writer *writer, struct transaction *ret_transaction)
 {
     struct batch *first = writer->pending_first;
     struct batch *last = NULL;
-    size_t ops = 0;
-    for (struct batch *batch = first; batch && ops + batch->count <= STORE_BATCH_OPS_MAX; batch = batch->next_pending) {
-        memcpy(writer->ops + ops, batch->ops, batch->count * sizeof *batch->ops);
-        ops += batch->count;
+    size_t count = 0, offset = 0;
+    for (struct batch *batch = first; batch && count + batch->count <= STORE_BATCH_OPS_MAX; batch = batch->next_pending) {
+        count += batch->count;
         last = batch;
     }
     assert(last); /* a batch never has more operations than a transaction */
@@ -257,29 +257,33 @@ static struct batch *take_group(struct writer *writer, size_t *ret_ops)
     if (!writer->pending_first)
         writer->pending_last = &writer->pending_first;
     last->next_pending = NULL;
-    *ret_ops = ops;
-    return first;
+    for (struct batch *batch = first; first != last && batch; offset += batch->count, batch = batch->next_pending)
+        memcpy(writer->ops + offset, batch->ops, batch->count * sizeof *batch->ops);
+    ret_transaction->first = first;
+    ret_transaction->ops = first == last ? first->ops : writer->ops;
+    ret_transaction->count = count;
 }
 
-static enum status apply_ops(struct writer *writer, struct batch_group *group, size_t ops, instant now, struct error *err)
+static enum status apply_ops(struct writer *writer, const struct transaction *transaction, struct error *err)
 {
-    assert(!writer->doubt.stands && ops <= STORE_BATCH_OPS_MAX);
+    assert(!writer->doubt.stands && transaction->count <= STORE_BATCH_OPS_MAX);
     if (writer->failure.status != STATUS_OK) {
         *err = writer->failure;
         return err->status;
     }
-    if (!group)
+    if (!transaction->group)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a transaction's results");
     struct store *store = writer->settings.store;
-    enum status status = store->ops->apply(store, now, writer->ops, ops, &group->memory, err);
+    enum status status = store->ops->apply(store, transaction->at, transaction->ops, transaction->count,
+                                           &transaction->group->memory, err);
     writer->unsynced = writer->unsynced || status == STATUS_OK;
     return status;
 }
 
-static void tell_engine(struct writer *writer, size_t ops, instant now)
+static void tell_engine(struct writer *writer, const struct transaction *transaction)
 {
     struct notice *notice;
-    if (notice_of(writer->ops, ops, now, &notice) != STATUS_OK) {
+    if (notice_of(transaction->ops, transaction->count, transaction->at, &notice) != STATUS_OK) {
         /* The jobs are durable, but nobody would look at them before the next start. */
         struct error error;
         error_set(&error, STATUS_NO_MEMORY, "no memory to tell the engine of new jobs");
@@ -304,12 +308,12 @@ static void end_transaction(struct writer *writer, const struct transaction *tra
     struct batch *first = transaction->first;
     struct batch_group *group = transaction->group;
     if (status == STATUS_OK)
-        tell_engine(writer, transaction->ops, transaction->at);
+        tell_engine(writer, transaction);
     else if (failure_is_final(writer, status))
         fail_for_good(writer, error);
     atomic_store(&writer->busy, false);
     atomic_fetch_add(&writer->transactions, 1);
-    atomic_fetch_add(&writer->operations, (int64_t)transaction->ops);
+    atomic_fetch_add(&writer->operations, (int64_t)transaction->count);
 
     size_t users = 1; /* this function, until all are linked to it */
     size_t offset = 0;
@@ -322,7 +326,7 @@ static void end_transaction(struct writer *writer, const struct transaction *tra
         batch->status = status;
         batch->error = *error;
         batch->group = group;
-        if (status == STATUS_OK)
+        if (status == STATUS_OK && transaction->ops != batch->ops)
             memcpy(batch->ops, writer->ops + offset, batch->count * sizeof *batch->ops);
         offset += batch->count;
         reply(batch);
@@ -349,14 +353,14 @@ static void commit_group(struct writer *writer)
 {
     struct transaction transaction = { .at = writer->settings.now(writer->settings.context) };
     struct error error = { .status = STATUS_OK };
-    transaction.first = take_group(writer, &transaction.ops);
+    take_group(writer, &transaction);
     transaction.group = calloc(1, sizeof *transaction.group);
 
     atomic_store(&writer->busy, true);
     atomic_store(&writer->progressed_at, transaction.at);
     int64_t began_ns = clock_ticks_ns();
-    enum status status = apply_ops(writer, transaction.group, transaction.ops, transaction.at, &error);
-    note_commit(writer, transaction.ops, clock_ticks_ns() - began_ns);
+    enum status status = apply_ops(writer, &transaction, &error);
+    note_commit(writer, transaction.count, clock_ticks_ns() - began_ns);
     if (status == STATUS_AWAY && !failure_is_final(writer, status))
         begin_doubt(writer, &transaction, &error);
     else
