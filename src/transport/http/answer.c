@@ -27,9 +27,9 @@ struct slice http_header(struct slice headers, struct slice name)
     while (headers.len > 0) {
         size_t end = slice_find(headers, '\n');
         struct slice line = { headers.data, end };
-        size_t colon = slice_find(line, ':');
-        if (colon < line.len && slice_equal_nocase((struct slice){ line.data, colon }, name))
-            return slice_trim(slice_from_offset(line, colon + 1));
+        if (line.len > name.len && line.data[name.len] == ':' &&
+            slice_equal_nocase((struct slice){ line.data, name.len }, name))
+            return slice_trim(slice_from_offset(line, name.len + 1));
         headers = slice_from_offset(headers, end + 1);
     }
     return SLICE("");

@@ -11,6 +11,7 @@
 #include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     URL_BYTES_MAX = 8192,
@@ -23,7 +24,7 @@ enum {
 static bool has_header(const struct http_request *request, struct slice name)
 {
     for (const struct curl_slist *line = request->headers; line; line = line->next)
-        if (slice_equal_nocase((struct slice){ line->data, strcspn(line->data, ":;") }, name))
+        if (strncasecmp(line->data, name.data, name.len) == 0 && memchr(":;", line->data[name.len], 2))
             return true;
     return false;
 }
@@ -32,15 +33,17 @@ static bool has_header(const struct http_request *request, struct slice name)
 static enum status add_line(struct http_request *request, struct slice name, struct slice between, struct slice value,
                             struct error *err)
 {
-    struct curl_slist *added = arena_alloc(&request->memory, sizeof *added);
-    char *line = arena_alloc(&request->memory, name.len + between.len + value.len + 1);
-    if (!added || !line)
+    size_t len = name.len + between.len + value.len;
+    struct curl_slist *added = arena_alloc_unset(&request->memory, 1, sizeof *added + len + 1);
+    if (!added)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a header");
+    char *line = (char *)(added + 1); /* it stands behind its link */
     memcpy(line, name.data, name.len);
     memcpy(line + name.len, between.data, between.len);
     if (value.len > 0)
         memcpy(line + name.len + between.len, value.data, value.len);
-    added->data = line;
+    line[len] = '\0';
+    *added = (struct curl_slist){ .data = line };
     struct curl_slist **end = &request->headers;
     while (*end)
         end = &(*end)->next;
@@ -309,24 +312,28 @@ static enum status add_signature(struct http_request *request, const struct sign
 static enum status add_own_headers(struct http_request *request, const struct send *send, instant now, struct error *err)
 {
     const struct job *job = send->job;
-    struct buffer key, attempt;
-    buffer_init(&key, HEADER_BYTES_MAX);
-    buffer_init(&attempt, HEADER_BYTES_MAX);
-    http_key_append(&key, job);
-    buffer_append_int64(&attempt, job->attempts);
+    struct buffer text; /* the key, and behind it the attempt */
+    buffer_init(&text, HEADER_BYTES_MAX);
+    http_key_append(&text, job);
+    size_t key_len = text.len;
+    buffer_append_int64(&text, job->attempts);
+    struct slice key = { text.data, key_len }, attempt = slice_from_offset(buffer_slice(&text), key_len);
+    enum status status = buffer_status(&text);
+    if (status != STATUS_OK)
+        error_set(err, status, "no memory for a header");
     /* As a line, without another look at it: it was made of what may stand in a header. */
-    enum status status = add_line(request, SLICE("Idempotency-Key"), SLICE(": "), buffer_slice(&key), err);
     if (status == STATUS_OK)
-        status = add_line(request, SLICE("Insist-Attempt"), SLICE(": "), buffer_slice(&attempt), err);
+        status = add_line(request, SLICE("Idempotency-Key"), SLICE(": "), key, err);
+    if (status == STATUS_OK)
+        status = add_line(request, SLICE("Insist-Attempt"), SLICE(": "), attempt, err);
     if (status == STATUS_OK && !has_header(request, SLICE("traceparent")))
         status = add_trace(request, job, err);
     /* Not by CURLOPT_USERAGENT: libcurl would write it anew for each request, a character at a time. */
     if (status == STATUS_OK && !has_header(request, SLICE("User-Agent")))
         status = add_line(request, SLICE("User-Agent"), SLICE(": "), SLICE(USER_AGENT), err);
     if (status == STATUS_OK && send->destination->sign.secrets.count > 0 && job->step == STEP_SEND)
-        status = add_signature(request, &send->destination->sign, buffer_slice(&key), now, err);
-    buffer_release(&key);
-    buffer_release(&attempt);
+        status = add_signature(request, &send->destination->sign, key, now, err);
+    buffer_release(&text);
     return status;
 }
 
