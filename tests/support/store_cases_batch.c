@@ -89,7 +89,7 @@ static void leases_end_and_begin_in_one_batch(void **state)
         settle_op(&jobs[4], EVENT_DELIVER),
     };
     enum { COUNT = sizeof ops / sizeof ops[0] };
-    ops[0].settle.run_at = f->now;
+    ops[0].settle.run_at = ops[0].settle.failed_at = f->now;
     ops[2].settle.run_at = f->now + 1000;
     fixture_apply(f, ops, COUNT);
     for (size_t i = 0; i < COUNT; i++)
@@ -102,6 +102,7 @@ static void leases_end_and_begin_in_one_batch(void **state)
     for (size_t i = 0; i < 5; i++)
         assert_state(f, ids[i], states[i]);
     assert_int_equal(read_job(f, "t", "a").lease_token, again->lease_token);
+    assert_int_equal(read_job(f, "t", "a").failed_at, f->now);
     assert_int_equal(read_job(f, "t", "c").lease_token, jobs[2].lease_token);
     struct store_op late = settle_op(&jobs[0], EVENT_DELIVER), settled = settle_op(again, EVENT_DELIVER);
     assert_run(f, &late, STATUS_CONFLICT);
