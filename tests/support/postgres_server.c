@@ -195,8 +195,7 @@ const char *postgres_server_folder(void)
 {
     if (server.folder[0])
         return server.folder;
-    const char *place = getenv("TMPDIR");
-    if (!bin_find() || folder_make(place && place[0] && strlen(place) < 32 ? place : "/tmp", server.folder) != 0)
+    if (!bin_find() || folder_make(server.folder) != 0)
         die("there is no place or no program for a PostgreSQL server");
     server.owner = getpid();
     atexit(finish);

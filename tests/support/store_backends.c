@@ -25,10 +25,8 @@ static enum status memory_join(struct store_place *place, struct store *store, c
 static enum status sqlite_open(struct store_place *place, const struct store_settings *settings, struct store **ret_store,
                                struct error *err)
 {
-    const char *parent = getenv("TMPDIR");
     char path[sizeof place->folder + sizeof "/store.db"];
-    snprintf(place->folder, sizeof place->folder, "%s/store-XXXXXX", parent && parent[0] ? parent : "/tmp");
-    if (!mkdtemp(place->folder)) {
+    if (folder_make(place->folder) != 0) {
         place->folder[0] = '\0';
         return error_set(err, STATUS_IO, "no folder for a test can be made");
     }

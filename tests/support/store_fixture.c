@@ -1,26 +1,11 @@
 #include "support/store_fixture.h"
 
-#include <dirent.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MEMORY_BYTES_MAX = 1 << 30, ROWS_MAX = 200000, LEASE_MS = 30 * SECOND_MS };
-
-static void folder_remove(const char *folder)
-{
-    DIR *directory = opendir(folder);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        char path[sizeof((struct store_place *)0)->folder + 1 + NAME_MAX + 1];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    if (directory)
-        closedir(directory);
-    rmdir(folder);
-}
 
 static void store_shut(struct store_fixture *f)
 {
@@ -30,8 +15,8 @@ static void store_shut(struct store_fixture *f)
         f->store->ops->close(f->store);
     f->reader = NULL;
     f->store = NULL;
-    if (f->place.folder[0])
-        folder_remove(f->place.folder);
+    if (f->place.folder[0] && folder_remove(f->place.folder) != 0)
+        fail_msg("%s stays", f->place.folder);
     f->place.folder[0] = '\0';
 }
 

@@ -7,6 +7,7 @@
 #define SUPPORT_STORE_FIXTURE_H
 
 #include "store/store.h"
+#include "support/folder.h"
 #include "support/postgres_server.h"
 
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 #include <cmocka.h>
 
 struct store_place {
-    char folder[256]; /* removed with all that is in it; empty: none was made */
+    char folder[FOLDER_BYTES]; /* removed with all that is in it; empty: none was made */
     char address[POSTGRES_ADDRESS_BYTES];
 };
 

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static char path[FOLDER_BYTES + 16];
+
 static const instant start = 1760000000000;
-static char folder[FOLDER_BYTES], path[128];
 
 static struct store *open_at(instant now)
 {
@@ -97,7 +98,7 @@ static void what_was_left_is_still_left(void **state)
     for (size_t i = 0; i < COUNT_OF(backs); i++) {
         instant now = start - backs[i];
         char text[RECOUNT_TEXT_BYTES];
-        snprintf(path, sizeof path, "%s/%zu.db", folder, i);
+        snprintf(path, sizeof path, "%s/%zu.db", test_folder, i);
         struct store *store = open_at(start);
         assert_int_equal(store->shifted_ms, 0);
         fill(store);
@@ -129,7 +130,7 @@ static void what_was_left_is_still_left(void **state)
 static void older_work_stays_first(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "%s/order.db", folder);
+    snprintf(path, sizeof path, "%s/order.db", test_folder);
     struct store *store = open_at(start);
     int64_t lane = insert(store, "old", start, INSTANT_NONE).insert.ret_lane;
     store->ops->close(store);
@@ -149,7 +150,7 @@ static void older_work_stays_first(void **state)
 static void little_is_not_moved(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "%s/little.db", folder);
+    snprintf(path, sizeof path, "%s/little.db", test_folder);
     struct store *store = open_at(start);
     fill(store);
     store->ops->close(store);
@@ -159,18 +160,6 @@ static void little_is_not_moved(void **state)
     store->ops->close(store);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return folder_make("/tmp", folder);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return folder_remove(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,5 +167,5 @@ int main(void)
         cmocka_unit_test(older_work_stays_first),
         cmocka_unit_test(little_is_not_moved),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

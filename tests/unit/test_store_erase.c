@@ -19,14 +19,13 @@ enum { NOW_S = 1760000000, JOBS = 120, LARGE_BYTES = 20000, TENDS_MAX = 200 };
 #define WORD "ana.unica@example.py"
 
 static const instant now = (instant)NOW_S * 1000;
-static char folder[FOLDER_BYTES];
 
 static const char *path_of(const char *name, const char *end)
 {
     static char paths[4][PATH_MAX];
     static int next;
     char *path = paths[next++ % 4];
-    snprintf(path, PATH_MAX, "%s/%s%s", folder, name, end);
+    snprintf(path, PATH_MAX, "%s/%s%s", test_folder, name, end);
     return path;
 }
 
@@ -212,18 +211,6 @@ static void a_long_read_is_not_waited_for(void **state)
     assert_whole("c.db", JOBS / 3);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return folder_make(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", folder);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return folder_remove(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,5 +218,5 @@ int main(void)
         cmocka_unit_test(who_stops_in_the_middle_goes_on),
         cmocka_unit_test(a_long_read_is_not_waited_for),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

@@ -16,12 +16,10 @@
 
 enum { NOBODY = 65534 };
 
-static char folder[FOLDER_BYTES];
-
 static char *path_of(const char *name)
 {
     static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", test_folder, name);
     return path;
 }
 
@@ -176,35 +174,23 @@ static void what_this_user_may_not_is_told(void **state)
         }
         snprintf(lock, sizeof lock, "%s.lock", path);
         unlink(lock);
-        assert_int_equal(chmod(folder, cases[i].folder_mode), 0);
+        assert_int_equal(chmod(test_folder, cases[i].folder_mode), 0);
         if (self == 0)
             assert_int_equal(seteuid(NOBODY), 0); /* to whom modes mean something */
         enum status status = open_store(path, &err);
         if (self == 0)
             assert_int_equal(seteuid(0), 0);
-        assert_int_equal(chmod(folder, 0777), 0);
+        assert_int_equal(chmod(test_folder, 0777), 0);
         check(status == STATUS_IO, "%s: %d %s", cases[i].name, (int)status, err.text);
         check(strstr(err.text, cases[i].reported) && strstr(err.text, "run as"), "%s: %s", cases[i].name, err.text);
     }
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return folder_make("/tmp", folder);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return folder_remove(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_way_says_what_the_file_is_not, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_this_user_may_not_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_way_says_what_the_file_is_not, test_folder_setup, test_folder_teardown),
+        cmocka_unit_test_setup_teardown(what_this_user_may_not_is_told, test_folder_setup, test_folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * or, opened anew, holds whole batches only.
  */
 #include "store/sqlite/handle.h"
+#include "support/folder.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 #include "support/vfs_power.h"
@@ -36,7 +37,7 @@
 
 enum { PATH_BYTES = 256, CHECKPOINT_PAGES_SMALL = 30, RESERVE_PAGES_SMALL = 4, RESERVE_PAGES_LARGE = 40 };
 
-static char folder[64], path[PATH_BYTES];
+static char folder[FOLDER_BYTES], path[PATH_BYTES];
 static int reserve_pages = RESERVE_PAGES_SMALL;
 static bool small_cache; /* pages go to the log before their commit, and come back from there */
 static unsigned char digests[SCRIPT_BATCHES + 1][RECOUNT_DIGEST_BYTES]; /* before batch i */
@@ -319,8 +320,7 @@ static int group_setup(void **state)
 #ifndef SANITIZED
     power_memory(__libc_realloc);
 #endif
-    snprintf(folder, sizeof folder, "%s/insist-faults-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (!mkdtemp(folder))
+    if (folder_make(folder) != 0)
         return -1;
     snprintf(path, sizeof path, "%s/store.db", folder);
 #ifdef SANITIZED

@@ -4,6 +4,7 @@
  */
 #include "base/hash.h"
 #include "store/sqlite/handle.h"
+#include "support/folder.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 #include "support/vfs_power.h"
@@ -32,7 +33,7 @@
 
 enum { PATH_BYTES = 256, SQL_BYTES = 512, CHECKPOINT_PAGES_SMALL = 30, RESERVE_PAGES_SMALL = 8, RESERVE_PAGES_LARGE = 40 };
 
-static char folder[64], path[PATH_BYTES], plain_path[PATH_BYTES];
+static char folder[FOLDER_BYTES], path[PATH_BYTES], plain_path[PATH_BYTES];
 static bool powered;
 
 static struct store *store_at(int cache_pages)
@@ -358,8 +359,7 @@ static int test_teardown(void **state)
 static int group_setup(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "%s/insist-log-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (!mkdtemp(folder))
+    if (folder_make(folder) != 0)
         return -1;
     snprintf(path, sizeof path, "%s/store.db", folder);
     snprintf(plain_path, sizeof plain_path, "%s/plain.db", folder);

@@ -5,6 +5,7 @@
  */
 #include "store/sqlite/schema.h"
 #include "support/check.h"
+#include "support/folder.h"
 #include "support/store_recount.h"
 #include "support/vfs_power.h"
 
@@ -16,7 +17,7 @@
 
 enum { PATH_BYTES = 256, PLACES_MAX = 100000 };
 
-static char folder[64], path[PATH_BYTES], cut[PATH_BYTES];
+static char folder[FOLDER_BYTES], path[PATH_BYTES], cut[PATH_BYTES];
 static char dump[1 << 20];
 static unsigned char whole[RECOUNT_DIGEST_BYTES]; /* of the store when nothing breaks */
 
@@ -213,10 +214,8 @@ static void the_power_may_go(void **state)
 static int group_setup(void **state)
 {
     (void)state;
-    const char *place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; /* real syncs would only cost time */
-    snprintf(folder, sizeof folder, "%s/insist-migrate-XXXXXX", place);
     FILE *file = fopen("tests/support/store_v1.sql", "rb");
-    if (!file || !mkdtemp(folder))
+    if (!file || folder_make(folder) != 0)
         return -1;
     dump[fread(dump, 1, sizeof dump - 1, file)] = '\0';
     fclose(file);

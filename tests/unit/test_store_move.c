@@ -21,7 +21,6 @@
 enum { LARGE_BYTES = 1 << 20, LARGE_JOBS = 12, ADDRESS_BYTES = 512 };
 
 static const struct store_backend *const backends[] = { &store_sqlite_backend, &store_postgres_backend, NULL };
-static char folder[FOLDER_BYTES];
 static int stores_made;
 
 static void must(enum status status, const struct error *err)
@@ -30,24 +29,12 @@ static void must(enum status status, const struct error *err)
         fail_msg("%s: %s", status_name(status), err->text);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return folder_make("/tmp", folder);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return folder_remove(folder);
-}
-
 /* The address of a store that is not there yet. */
 static void new_address(const char *kind, char ret_address[ADDRESS_BYTES])
 {
     char schema[POSTGRES_ADDRESS_BYTES];
     if (strcmp(kind, "sqlite") == 0) {
-        snprintf(ret_address, ADDRESS_BYTES, "sqlite:%s/%d/store.db", folder, stores_made++);
+        snprintf(ret_address, ADDRESS_BYTES, "sqlite:%s/%d/store.db", test_folder, stores_made++);
         return;
     }
     postgres_server_schema(schema);
@@ -509,5 +496,5 @@ int main(void)
         cmocka_unit_test(what_was_changed_on_the_way_is_found),
         cmocka_unit_test(a_running_daemon_is_in_the_way),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

@@ -16,14 +16,13 @@
 enum { NOW_S = 1760000000, JOBS = 40, SETTLED_NS = 60 * 1000 * 1000 };
 
 static const instant start = (instant)NOW_S * 1000;
-static char folder[FOLDER_BYTES];
 
 static const char *path_of(const char *name)
 {
     static char paths[4][PATH_MAX];
     static int next;
     char *path = paths[next++ % 4];
-    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    snprintf(path, PATH_MAX, "%s/%s", test_folder, name);
     return path;
 }
 
@@ -115,7 +114,7 @@ static void a_store_is_made_only_where_one_is_meant(void **state)
             struct error err = { STATUS_OK, "" };
             struct store *store = NULL;
             char command[128];
-            snprintf(command, sizeof command, "rm -rf '%s/d'", folder);
+            snprintf(command, sizeof command, "rm -rf '%s/d'", test_folder);
             assert_int_equal(system(command), 0);
             cases[i].prepare();
             enum status status =
@@ -192,7 +191,7 @@ static void notice(const struct place_case *one, size_t number, bool settled)
     struct error err = { STATUS_OK, "" };
     struct store *store;
     int jobs = 0;
-    snprintf(path, sizeof path, "%s/%zu/insist.db", folder, number);
+    snprintf(path, sizeof path, "%s/%zu/insist.db", test_folder, number);
     snprintf(name, sizeof name, "%s%s", path, one->file);
     assert_int_equal(open_at(path, STORE_MAKE, &store, &err), STATUS_OK);
     for (int64_t until = clock_ticks_ns() + (settled ? SETTLED_NS : 0); jobs < JOBS || clock_ticks_ns() < until; jobs++)
@@ -226,23 +225,11 @@ static void what_happens_to_its_files_is_noticed(void **state)
         notice(&cases[i / 2], i, i % 2 == 1);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return folder_make("/tmp", folder);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return folder_remove(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_store_is_made_only_where_one_is_meant, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_happens_to_its_files_is_noticed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_store_is_made_only_where_one_is_meant, test_folder_setup, test_folder_teardown),
+        cmocka_unit_test_setup_teardown(what_happens_to_its_files_is_noticed, test_folder_setup, test_folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  * INSIST_LONG=1 tries every way at every point.
  */
 #include "store/sqlite/handle.h"
+#include "support/folder.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 #include "support/vfs_power.h"
@@ -40,7 +41,7 @@ enum {
     RESERVE_PAGES_SMALL = 8,     /* and is made longer ahead of use */
 };
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 static unsigned char digests[SCRIPT_BATCHES + 1][RECOUNT_DIGEST_BYTES]; /* before batch i */
 
 /* A run of the script under a disk that is cut. */
@@ -380,9 +381,7 @@ static int test_teardown(void **state)
 static int group_setup(void **state)
 {
     (void)state;
-    const char *place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; /* real syncs would only cost time */
-    snprintf(folder, sizeof folder, "%s/insist-power-XXXXXX", place);
-    if (!mkdtemp(folder))
+    if (folder_make(folder) != 0)
         return -1;
     digests_make();
     return 0;

@@ -1,6 +1,7 @@
 /* What only the SQLite store promises: files, locks, crashes, migrations, backups. The rest is in test_store_contract.c. */
 #include "store/inspect.h"
 #include "store/sqlite/schema.h"
+#include "support/folder.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 
@@ -22,7 +23,7 @@ enum { PATH_BYTES = 256, NOW_S = 1760000000 };
 static const instant start = (instant)NOW_S * 1000;
 
 struct fixture {
-    char folder[64], path[PATH_BYTES];
+    char folder[FOLDER_BYTES], path[PATH_BYTES];
     struct store *store;
     struct arena memory;
 };
@@ -124,8 +125,7 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     if (!f)
         return -1;
-    snprintf(f->folder, sizeof f->folder, "/tmp/insist-sqlite-XXXXXX");
-    if (!mkdtemp(f->folder))
+    if (folder_make(f->folder) != 0)
         return -1;
     snprintf(f->path, sizeof f->path, "%s/data/store.db", f->folder);
     f->memory = (struct arena){ 0 };
@@ -136,12 +136,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    char command[128];
     if (f->store)
         f->store->ops->close(f->store);
     arena_release(&f->memory);
-    snprintf(command, sizeof command, "rm -rf %s", f->folder);
-    int result = system(command);
+    int result = folder_remove(f->folder);
     free(f);
     return result;
 }

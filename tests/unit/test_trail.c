@@ -20,14 +20,13 @@
 enum { NOW_S = 1760000000, EVENTS = 60, CHANGES = 400, KINDS = 9 };
 
 static const instant start = (instant)NOW_S * 1000;
-static char folder[FOLDER_BYTES];
 
 static const char *path_of(const char *name)
 {
     static char paths[4][PATH_MAX];
     static int next;
     char *path = paths[next++ % 4];
-    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    snprintf(path, PATH_MAX, "%s/%s", test_folder, name);
     return path;
 }
 
@@ -361,18 +360,6 @@ static void heads_are_read_as_they_are_written(void **state)
     }
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return folder_make(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", folder);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return folder_remove(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,5 +369,5 @@ int main(void)
         cmocka_unit_test(what_was_made_without_the_key_does_not_hold),
         cmocka_unit_test(heads_are_read_as_they_are_written),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

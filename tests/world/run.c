@@ -668,7 +668,7 @@ void world_start(struct world *world)
     world->disturbance.fire = disturbance_fire;
     world->heal.fire = heal_fire;
     if (world->on_disk)
-        assert_int_equal(folder_make(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", world->folder), 0);
+        assert_int_equal(folder_make(world->folder), 0);
     open_store(world);
     start_engine(world);
 }
