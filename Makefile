@@ -97,7 +97,7 @@ help_pages := $(sort $(wildcard src/cli/help/*.txt))
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(addprefix $(B)/obj/gen/,api.o help.o report.o)
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
-world_support := check configs folder store_faulty
+world_support := check configs folder player store_faulty
 world_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/world/*.c) $(world_support:%=tests/support/%.c))
 node_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/nodes/*.c) $(world_support:%=tests/support/%.c))
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))

@@ -22,7 +22,6 @@ enum {
     TENANTS = 3,
     JOBS_MAX = 300,
     EVENTS_PAGE = 200,
-    STEPS_KEPT = 80,
     CLAIM_LATE_MS = 5000, /* what comes back later pays its rate again, as the engine has it */
     CLOCK_OFF_MS = 500, /* a node that is off by more neither claims nor promotes */
 };
@@ -53,7 +52,6 @@ enum promise {
     PROMISE_ENDS_ONCE,  /* every job that was acknowledged, and along the table of states */
     PROMISE_COUNT
 };
-const char *promise_name(enum promise promise);
 
 /* Broken on purpose, to see that it is found. */
 enum sabotage {
@@ -65,7 +63,6 @@ enum sabotage {
     SABOTAGE_LOST_RATES,   /* what was paid is not saved */
     SABOTAGE_COUNT
 };
-const char *sabotage_name(enum sabotage sabotage);
 
 struct cluster;
 struct node;
@@ -160,18 +157,11 @@ struct figures {
     int64_t faults[FAULT_COUNT];
 };
 
-struct step {
-    int64_t mono;
-    const char *what;
-    int64_t a, b;
-};
-
 struct cluster {
     uint64_t seed;
     struct random random;
     enum sabotage sabotage;
     bool verbose;
-    const char *replay;
     int jobs_max;
     int64_t mono, lasts_ms, disturb_ms;
     int64_t lag_ms; /* of the store */
@@ -189,8 +179,6 @@ struct cluster {
     int64_t event_number;
     unsigned char event_hash[EVENT_HASH_BYTES];
     struct figures *figures;
-    struct step steps[STEPS_KEPT];
-    size_t step_count;
 };
 
 static inline size_t below(struct cluster *cluster, size_t bound)

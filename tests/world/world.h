@@ -30,7 +30,6 @@ enum {
     TENANT_BYTES = 16,
     CLAIMS_OUT_MAX = 4096,
     CONFIGS = 3,
-    STEPS_KEPT = 60,
     HOLD_GRACE_MS = 2000, /* a claim that was decided when a hold began may still leave for the store; its job is not sent */
     CLAIM_LATE_MS = 5000, /* what takes longer is asked for again, as the engine has it */
     PERIODS_KEPT = 64,
@@ -80,7 +79,6 @@ enum invariant {
     INVARIANT_ALERTS,
     INVARIANT_COUNT
 };
-const char *invariant_name(enum invariant invariant);
 
 /* Something that is broken on purpose, to see that it is found. */
 enum sabotage {
@@ -117,7 +115,6 @@ enum sabotage {
     SABOTAGE_SHORT_LEASE,  /* the engine believes in a longer lease than the store has */
     SABOTAGE_COUNT
 };
-const char *sabotage_name(enum sabotage sabotage);
 
 struct world;
 struct lane_state;
@@ -343,18 +340,11 @@ struct filled {
     int64_t limits[DESTS]; /* of concurrency, by which it decided */
 };
 
-struct step {
-    int64_t mono;
-    const char *what;
-    int64_t a, b;
-};
-
 struct world {
     uint64_t seed;
     struct random random;
     enum sabotage sabotage;
     bool verbose;
-    const char *replay; /* the program's name, for the message */
 
     /* drawn */
     int64_t lasts_ms, disturb_ms, arrive_ms, late_ms, store_lag_ms;
@@ -422,8 +412,6 @@ struct world {
     int open; /* jobs that have not ended */
 
     struct figures *figures;
-    struct step steps[STEPS_KEPT];
-    size_t step_count;
 };
 
 static inline size_t below(struct world *world, size_t bound)

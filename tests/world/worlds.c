@@ -1,12 +1,5 @@
 /*
- * worlds - plays worlds, each from its seed, and holds them to the invariants.
- *
- *   worlds --seconds 60             as many as fit
- *   worlds --worlds 1000 --from 1   so many, from that seed on
- *   worlds --faults 1000000         until so many faults were injected
- *   worlds --seed 4711 --verbose    one alone, told step by step
- *   worlds --seconds 60 --figures FILE   and what was measured goes there, too
- *   worlds --self-test              breaks things on purpose: the invariants must be able to fail
+ * worlds - plays worlds, each from its seed, and holds them to the invariants. support/player.h has its options.
  */
 #include "world.h"
 
@@ -14,24 +7,20 @@
 #include "engine/alerts/notify.h"
 #include "engine/orders.h"
 #include "engine/status.h"
+#include "support/player.h"
 
-#include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    EXIT_VIOLATED = 3,
     FINALE_STEP_MS = 10 * MINUTE_MS,
     FINALE_LATE_MS = 30 * SECOND_MS,
     FINALE_STEPS_MAX = 6 * 24 * 60, /* two months: the longest policy gives up after days */
     SELF_TEST_WORLDS_MAX = 300,
-    OUTPUT_BYTES_MAX = 65536,
     ALERTS_OVER_MS = 70 * MINUTE_MS, /* longer than a quiet time or the hold of a refused job: what was an alert is none */
 };
 
@@ -97,7 +86,7 @@ const char *feature_name(enum feature feature)
     return names[feature];
 }
 
-const char *invariant_name(enum invariant invariant)
+static const char *invariant_name(enum invariant invariant)
 {
     static const char *const names[INVARIANT_COUNT] = {
         [INVARIANT_DURABLE] = "1, an acknowledged job is never lost",
@@ -118,7 +107,7 @@ const char *invariant_name(enum invariant invariant)
 
 static const struct {
     const char *name;
-    enum invariant invariants[4]; /* one of which must find it */
+    enum invariant invariants[PLAYER_FINDERS]; /* one of which must find it */
 } sabotages[SABOTAGE_COUNT] = {
     [SABOTAGE_NONE] = { "none", { INVARIANT_NONE } },
     [SABOTAGE_LOST_INSERT] = { "lost-insert", { INVARIANT_DURABLE } },
@@ -152,11 +141,6 @@ static const struct {
     [SABOTAGE_SHORT_LEASE] = { "short-lease", { INVARIANT_LEASE } },
     [SABOTAGE_DOUBT_FORGOTTEN] = { "doubt-forgotten", { INVARIANT_ATTEMPTS, INVARIANT_LEASE, INVARIANT_ALERTS } },
 };
-
-const char *sabotage_name(enum sabotage sabotage)
-{
-    return sabotages[sabotage].name;
-}
 
 int dest_number(struct slice name)
 {
@@ -205,19 +189,9 @@ struct shadow *world_job(struct world *world, struct slice id)
     return &world->jobs[number];
 }
 
-static void print_step(const struct step *step)
-{
-    printf("# %4" PRId64 "d %02" PRId64 ":%02" PRId64 ":%06.3f  %s %" PRId64 " %" PRId64 "\n", step->mono / DAY_MS,
-           step->mono / HOUR_MS % 24, step->mono / MINUTE_MS % 60, (double)(step->mono % MINUTE_MS) / SECOND_MS, step->what,
-           step->a, step->b);
-}
-
 void note(struct world *world, const char *what, int64_t a, int64_t b)
 {
-    struct step *step = &world->steps[world->step_count++ % STEPS_KEPT];
-    *step = (struct step){ world->mono, what, a, b };
-    if (world->verbose)
-        print_step(step);
+    player_note(world->mono, what, a, b);
 }
 
 void injected(struct world *world, enum fault fault)
@@ -227,52 +201,12 @@ void injected(struct world *world, enum fault fault)
 
 void violated(const struct world *world, enum invariant invariant, const char *format, ...)
 {
+    char promise[128];
     va_list arguments;
     world_remove_folder(world);
-    printf("# the last steps of world %" PRIu64 "\n", world->seed);
-    for (size_t i = world->step_count > STEPS_KEPT ? world->step_count - STEPS_KEPT : 0; i < world->step_count; i++)
-        print_step(&world->steps[i % STEPS_KEPT]);
-    printf("# world %" PRIu64 ", invariant %s: ", world->seed, invariant_name(invariant));
+    snprintf(promise, sizeof promise, "invariant %s", invariant_name(invariant));
     va_start(arguments, format);
-    vprintf(format, arguments);
-    va_end(arguments);
-    printf("\n# play it again: %s --seed %" PRIu64, world->replay, world->seed);
-    if (world->sabotage != SABOTAGE_NONE)
-        printf(" --sabotage %s", sabotage_name(world->sabotage));
-    printf(" --verbose\n");
-    fflush(stdout);
-    _exit(EXIT_VIOLATED);
-}
-
-/* What is being played, for whoever ends without a word: an assertion, a fault of memory, a sanitizer. */
-static const struct world *playing;
-
-static void on_fatal_signal(int number)
-{
-    char text[256];
-    int len = playing ? snprintf(text, sizeof text, "# signal %d in world %" PRIu64 "; play it again: %s --seed %" PRIu64 " --verbose\n",
-                                 number, playing->seed, playing->replay, playing->seed)
-                      : 0;
-    if (len > 0 && write(STDOUT_FILENO, text, (size_t)len) < 0)
-        _exit(EXIT_VIOLATED);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-/* A check of the harness itself that failed: cmocka then ends the process, and says nothing. */
-static void on_early_exit(void)
-{
-    if (playing)
-        printf("# the harness gave up in world %" PRIu64 "; play it again: %s --seed %" PRIu64 " --verbose\n", playing->seed,
-               playing->replay, playing->seed);
-}
-
-static void catch_signals(void)
-{
-    static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGABRT };
-    for (size_t i = 0; i < COUNT_OF(fatal); i++)
-        signal(fatal[i], on_fatal_signal);
-    atexit(on_early_exit);
+    player_violated(promise, format, arguments);
 }
 
 /* ---- one world ---- */
@@ -389,231 +323,66 @@ static void world_play(struct world *world)
     stop_listening(world);
 }
 
-/* ---- many ---- */
+static struct figures figures;
 
-struct options {
-    uint64_t from;
-    int64_t worlds, seconds, faults; /* the first that is set says when to stop */
-    enum sabotage sabotage;
-    bool alone, verbose, self_test;
-    const char *program, *figures;
-};
-
-static double seconds_of(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* The hash of its last event: equal only if everything went the same way. */
-static uint64_t play(const struct options *options, uint64_t seed, struct figures *figures)
+static uint64_t play(const struct player_settings *settings)
 {
     struct world *world = calloc(1, sizeof *world);
     uint64_t print;
     assert_non_null(world);
-    world->seed = seed;
-    world->sabotage = options->sabotage;
-    world->verbose = options->verbose;
-    world->replay = options->program;
-    world->figures = figures;
-    playing = world;
+    world->seed = settings->seed;
+    world->sabotage = (enum sabotage)settings->sabotage;
+    world->verbose = settings->verbose;
+    world->figures = &figures;
     world_play(world);
-    playing = NULL;
     memcpy(&print, world->event_hash, sizeof print);
     free(world);
     return print;
 }
 
-static int64_t faults_of(const struct figures *figures)
+static int64_t faults_injected(void)
 {
     int64_t faults = 0;
     for (int i = 0; i < FAULT_COUNT; i++)
-        faults += figures->faults[i];
+        faults += figures.faults[i];
     return faults;
 }
 
 /* Rates are by the minute of one core: how much of it this process had. */
-static void print_figures(FILE *out, const struct figures *figures, double seconds)
+static void print_figures(FILE *out, double seconds)
 {
-    double busy = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    int64_t faults = faults_of(figures);
-    double years = (double)figures->simulated_ms / (365.0 * DAY_MS);
-    fprintf(out, "# %" PRId64 " worlds in %.1f s, %.1f s of a core: %.2f years, %.2f a minute of a core\n", figures->worlds, seconds, busy,
+    double busy = (double)clock() / CLOCKS_PER_SEC;
+    int64_t faults = faults_injected();
+    double years = (double)figures.simulated_ms / (365.0 * DAY_MS);
+    fprintf(out, "# %" PRId64 " worlds in %.1f s, %.1f s of a core: %.2f years, %.2f a minute of a core\n", figures.worlds, seconds, busy,
            years, years * 60 / busy);
-    fprintf(out, "# %" PRId64 " jobs, %" PRId64 " sends, %" PRId64 " events, %" PRId64 " steps\n", figures->jobs, figures->sends,
-           figures->events, figures->steps);
-    fprintf(out, "# ended: %" PRId64 " completed, %" PRId64 " dead, %" PRId64 " cancelled\n", figures->ended[STATE_COMPLETED],
-           figures->ended[STATE_DEAD], figures->ended[STATE_CANCELLED]);
+    fprintf(out, "# %" PRId64 " jobs, %" PRId64 " sends, %" PRId64 " events, %" PRId64 " steps\n", figures.jobs, figures.sends,
+           figures.events, figures.steps);
+    fprintf(out, "# ended: %" PRId64 " completed, %" PRId64 " dead, %" PRId64 " cancelled\n", figures.ended[STATE_COMPLETED],
+           figures.ended[STATE_DEAD], figures.ended[STATE_CANCELLED]);
     fprintf(out, "# %" PRId64 " faults, %.0f a minute of a core:", faults, (double)faults * 60 / busy);
     for (int i = 0; i < FAULT_COUNT; i++)
-        fprintf(out, "%s %" PRId64 " %s", i > 0 ? "," : "", figures->faults[i], fault_name((enum fault)i));
+        fprintf(out, "%s %" PRId64 " %s", i > 0 ? "," : "", figures.faults[i], fault_name((enum fault)i));
     fprintf(out, "\n# seen:");
     for (int i = 0; i < FEATURE_COUNT; i++)
-        fprintf(out, "%s %" PRId64 " %s", i > 0 ? "," : "", figures->features[i], feature_name((enum feature)i));
+        fprintf(out, "%s %" PRId64 " %s", i > 0 ? "," : "", figures.features[i], feature_name((enum feature)i));
     fprintf(out, "\n");
-}
-
-static bool is_enough(const struct options *options, const struct figures *figures, double began)
-{
-    if (options->worlds > 0)
-        return figures->worlds >= options->worlds;
-    if (options->faults > 0)
-        return faults_of(figures) >= options->faults;
-    return seconds_of(CLOCK_MONOTONIC) - began >= (double)options->seconds;
-}
-
-static void play_many(const struct options *options)
-{
-    struct figures figures = { 0 };
-    double began = seconds_of(CLOCK_MONOTONIC);
-    for (int64_t i = 0; !is_enough(options, &figures, began); i++) {
-        play(options, options->from + (uint64_t)i, &figures);
-        if (i % 16 == 0)
-            fflush(stdout);
-    }
-    print_figures(stdout, &figures, seconds_of(CLOCK_MONOTONIC) - began);
-    FILE *file = options->figures ? fopen(options->figures, "w") : NULL;
-    if (file) {
-        print_figures(file, &figures, seconds_of(CLOCK_MONOTONIC) - began);
-        fclose(file);
-    }
-}
-
-/* ---- whether the checks can fail ---- */
-
-static char output[OUTPUT_BYTES_MAX];
-
-/* Plays broken worlds from that seed on, in a process of its own, which ends with the first that is found; its words are in `output`. */
-static bool play_broken(const struct options *options, enum sabotage sabotage, uint64_t from)
-{
-    struct figures figures = { 0 };
-    struct options broken = *options;
-    int ends[2], status;
-    broken.sabotage = sabotage;
-    fflush(stdout);
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        for (uint64_t seed = from; seed < options->from + SELF_TEST_WORLDS_MAX; seed++)
-            play(&broken, seed, &figures);
-        _exit(0);
-    }
-    close(ends[1]);
-    FILE *text = fdopen(ends[0], "r");
-    size_t len = fread(output, 1, sizeof output - 1, text);
-    output[len] = '\0';
-    fclose(text);
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_VIOLATED;
-}
-
-/*
- * Whether it is found by one of those that must find it. What is broken breaks other things as well, and a world may show these first:
- * then it is the next world's turn.
- */
-static bool is_found(const struct options *options, enum sabotage sabotage)
-{
-    uint64_t from = options->from;
-    while (from < options->from + SELF_TEST_WORLDS_MAX && play_broken(options, sabotage, from)) {
-        const char *world = strstr(output, "# world ");
-        for (size_t i = 0; i < COUNT_OF(sabotages[sabotage].invariants); i++) {
-            enum invariant invariant = sabotages[sabotage].invariants[i];
-            if (invariant != INVARIANT_NONE && strstr(output, invariant_name(invariant)))
-                return true;
-        }
-        if (!world || sscanf(world, "# world %" SCNu64, &from) != 1)
-            break;
-        from++;
-    }
-    printf("# not found:\n%s", output);
-    return false;
-}
-
-static int self_test(const struct options *options)
-{
-    struct figures figures = { 0 };
-    int failed = 0, number = 1;
-    bool same = true;
-    for (uint64_t seed = options->from; seed < options->from + 3; seed++)
-        same = same && play(options, seed, &figures) == play(options, seed, &figures);
-    failed += !same;
-    printf("%sok %d - a seed plays the same world again\n", same ? "" : "not ", number);
-    for (int i = SABOTAGE_NONE + 1; i < SABOTAGE_COUNT; i++) {
-        bool found = is_found(options, (enum sabotage)i);
-        failed += !found;
-        printf("%sok %d - %s is found\n", found ? "" : "not ", ++number, sabotage_name((enum sabotage)i));
-    }
-    printf("1..%d\n", number);
-    return failed > 0;
-}
-
-static enum sabotage sabotage_from_name(const char *name)
-{
-    for (int i = 0; i < SABOTAGE_COUNT; i++)
-        if (strcmp(sabotages[i].name, name) == 0)
-            return (enum sabotage)i;
-    fprintf(stderr, "worlds: no sabotage is called %s\n", name);
-    exit(2);
-}
-
-static void parse(int argc, char **argv, struct options *options)
-{
-    static const struct option names[] = {
-        { "seed", required_argument, NULL, 's' },     { "from", required_argument, NULL, 'f' },
-        { "faults", required_argument, NULL, 'n' },
-        { "worlds", required_argument, NULL, 'w' },   { "seconds", required_argument, NULL, 't' },
-        { "sabotage", required_argument, NULL, 'b' }, { "self-test", no_argument, NULL, 'x' },
-        { "figures", required_argument, NULL, 'o' },  { "verbose", no_argument, NULL, 'v' },
-        { NULL, 0, NULL, 0 },
-    };
-    int option;
-    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            options->worlds = 1; /* fall through: that one alone */
-            __attribute__((fallthrough));
-        case 'f':
-            options->from = strtoull(optarg, NULL, 10);
-            break;
-        case 'w':
-            options->worlds = strtoll(optarg, NULL, 10);
-            break;
-        case 'n':
-            options->faults = strtoll(optarg, NULL, 10);
-            break;
-        case 't':
-            options->seconds = strtoll(optarg, NULL, 10);
-            break;
-        case 'b':
-            options->sabotage = sabotage_from_name(optarg);
-            break;
-        case 'o':
-            options->figures = optarg;
-            break;
-        case 'x':
-            options->self_test = true;
-            break;
-        case 'v':
-            options->verbose = true;
-            break;
-        default:
-            fprintf(stderr, "worlds [--seed N | --from N] [--worlds N | --faults N | --seconds S] [--figures FILE] [--self-test] [--verbose]\n");
-            exit(2);
-        }
-    }
 }
 
 int main(int argc, char **argv)
 {
-    struct options options = { .from = 1, .seconds = 5, .program = argv[0] };
-    parse(argc, argv, &options);
-    log_set_level(LOG_NONE);
-    catch_signals();
-    if (options.self_test)
-        return self_test(&options);
-    play_many(&options);
-    return 0;
+    static struct player_sabotage broken[SABOTAGE_COUNT];
+    for (int i = 0; i < SABOTAGE_COUNT; i++) {
+        broken[i].name = sabotages[i].name;
+        for (int k = 0; k < PLAYER_FINDERS; k++)
+            if (sabotages[i].invariants[k] != INVARIANT_NONE)
+                broken[i].found_by[k] = invariant_name(sabotages[i].invariants[k]);
+    }
+    return player_main(&(struct player_game){ .play = play,
+                                              .faults = faults_injected,
+                                              .print_figures = print_figures,
+                                              .sabotages = broken,
+                                              .sabotage_count = SABOTAGE_COUNT,
+                                              .broken_worlds_max = SELF_TEST_WORLDS_MAX,
+                                              .others_may_be_first = true }, argc, argv);
 }
