@@ -336,7 +336,7 @@ stage-memcheck: $(core_programs)
 
 # What takes too long for `make test`: tests/trials.
 .PHONY: trials
-trials: $(B)/insist $(B)/worlds $(B)/nodes $(B)/tests/test_trail $(B)/tests/test_store_contract $(B)/tests/test_engine_keys
+trials: $(B)/insist $(B)/worlds $(B)/nodes $(B)/tests/test_trail $(B)/tests/test_store_contract $(B)/tests/test_store_contract_postgres $(B)/tests/test_engine_keys
 	@tools/deps test
 	@INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) tests/trials/run
 
