@@ -152,12 +152,14 @@ static bool wait_for(int fd, int ms)
 /* Until the server has worked on everything that it was sent, and on what the client sends behind it. */
 static void finish_unheard(int client, int server)
 {
-    static const char ready[] = { 'Z', 0, 0, 0, 5 };
+    static const char ready[] = { 'Z', 0, 0, 0, 5 }, sync[] = { 'S', 0, 0, 0, 4 };
     char bytes[CHUNK];
     ssize_t got = 0;
     while (wait_for(client, IDLE_MS) && (got = recv(client, bytes, sizeof bytes, 0)) > 0)
         if (!send_all(server, bytes, (size_t)got))
             return;
+    if (!send_all(server, sync, sizeof sync)) /* what it is sent without one it does not say the end of */
+        return;
     while (wait_for(server, WAIT_MS) && (got = recv(server, bytes, sizeof bytes, 0)) > 0)
         if (got >= READY_BYTES && memcmp(bytes + got - READY_BYTES, ready, sizeof ready) == 0)
             return;

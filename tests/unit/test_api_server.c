@@ -261,9 +261,11 @@ static void dead_letters_are_exported(void **state)
     assert_int_equal(reply.status, 200);
     assert_int_equal(reply.len, 0);
     reply_release(&reply);
+    static const char request[] = "GET /v1/dead/export HTTP/1.1\r\nHost: localhost\r\n\r\n";
     int fd = raw_connect(fixture); /* one that goes in the middle */
-    raw_send(fd, "GET /v1/dead/export HTTP/1.1\r\nHost: localhost\r\n\r\n", 41);
+    raw_send(fd, request, sizeof request - 1);
     char *some = raw_read(fd, "200 OK");
+    check(strncmp(some, "HTTP/1.1 200 OK", 15) == 0, "%s", some);
     free(some);
     close(fd);
 }
