@@ -238,8 +238,11 @@ stage-crash-thread:
 stage-cases-thread:
 	@$(MAKE) -s SANITIZE=thread stage-cases
 
+# Everything is built before anything is run: a stage that waits for processes, of which there are many, would otherwise hold the
+# place of a compiler. What cannot be built is tried again, told and counted by its stage.
 test:
 	@tools/deps test
+	+@$(MAKE) -k -s --no-print-directory $(parallel) programs-of-all || :
 	$(call stages,stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-coverage)
 
 # What `make check` leaves to `make test`, so that it is done in 90 s on two cores: each takes five seconds of a processor or ten by the
@@ -260,8 +263,8 @@ above_core := ^\#include "(config|lib|store|transport|node|engine|sim|api|daemon
 core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard src/core/*/*.c))) \
     $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -LE '$(above_core)' $$(grep -l '^.include "core/' tests/unit/test_*.c))),$(unit_programs))
 with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|node/|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))
-# Long ones in virtual time, whose code other programs and the worlds run with this sanitizer as well.
-long_programs := $(addprefix $(B)/tests/,test_store_faults test_engine_concurrency test_engine_looks test_store_log test_engine_audit)
+# Long ones in virtual time or with every place of a fault, whose code other programs and the worlds run with this sanitizer as well.
+long_programs := $(addprefix $(B)/tests/,test_store_faults test_store_migrate test_engine_concurrency test_engine_looks test_store_log test_engine_audit)
 unit_left = $(LEAVE:%=$(B)/tests/%) $(if $(SANITIZE),$(long_programs))
 unit_run = $(if $(findstring thread,$(SANITIZE)),$(with_threads),$(filter-out $(unit_left),$(unit_programs)))
 stage-unit: $(unit_run)
@@ -347,6 +350,16 @@ stage-memcheck: $(core_programs)
 trials: $(B)/insist $(B)/worlds $(B)/nodes $(B)/tests/test_trail $(B)/tests/test_store_contract $(B)/tests/test_store_contract_postgres $(B)/tests/test_engine_keys
 	@tools/deps test
 	@INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) tests/trials/run
+
+.PHONY: programs programs-of-all
+programs-of-all: all programs
+	@$(MAKE) -s SANITIZE=address,undefined programs
+	@$(MAKE) -s SANITIZE=thread programs
+	@$(MAKE) -s COVERAGE=1 $(core_programs:$(B)/%=build/variant-coverage/%)
+
+# What the stages of a variant run.
+programs: $(B)/insist $(unit_run) $(if $(findstring thread,$(SANITIZE)),,$(B)/worlds $(B)/nodes) \
+    $(if $(findstring address,$(SANITIZE)),$(fuzz_names:%=$(B)/fuzz/replay_%))
 
 .PHONY: unit-programs
 unit-programs: $(unit_programs) $(B)/worlds $(B)/nodes
