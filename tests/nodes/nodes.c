@@ -23,7 +23,7 @@ const char *fault_name(enum fault fault)
     return names[fault];
 }
 
-static const char *promise_name(enum promise promise)
+static const char *promise_name(int promise)
 {
     static const char *const names[PROMISE_COUNT] = {
         [PROMISE_ONE_OWNER] = "two never both may send for a destination",
@@ -36,11 +36,8 @@ static const char *promise_name(enum promise promise)
     return names[promise];
 }
 
-static const struct {
-    const char *name;
-    enum promise promises[PLAYER_FINDERS]; /* one of which must find it */
-} sabotages[SABOTAGE_COUNT] = {
-    [SABOTAGE_NONE] = { "none", { PROMISE_NONE } },
+static const struct player_sabotage sabotages[SABOTAGE_COUNT] = {
+    [SABOTAGE_NONE] = { "none", { 0 } },
     [SABOTAGE_NO_TRUST] = { "no-trust", { PROMISE_ONE_OWNER } },
     [SABOTAGE_FENCE_SKIPPED] = { "fence-skipped", { PROMISE_FENCED } },
     [SABOTAGE_EARLY_ORPHANS] = { "early-orphans", { PROMISE_ONE_SEND, PROMISE_LIMITS } },
@@ -161,17 +158,11 @@ static void print_figures(FILE *out, double seconds)
 
 int main(int argc, char **argv)
 {
-    static struct player_sabotage broken[SABOTAGE_COUNT];
-    for (int i = 0; i < SABOTAGE_COUNT; i++) {
-        broken[i].name = sabotages[i].name;
-        for (int k = 0; k < PLAYER_FINDERS; k++)
-            if (sabotages[i].promises[k] != PROMISE_NONE)
-                broken[i].found_by[k] = promise_name(sabotages[i].promises[k]);
-    }
     return player_main(&(struct player_game){ .play = play,
                                               .faults = faults_injected,
                                               .print_figures = print_figures,
-                                              .sabotages = broken,
+                                              .promise_name = promise_name,
+                                              .sabotages = sabotages,
                                               .sabotage_count = SABOTAGE_COUNT,
                                               .broken_worlds_max = SELF_TEST_WORLDS_MAX }, argc, argv);
 }

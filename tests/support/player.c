@@ -178,8 +178,8 @@ static bool is_found(int sabotage)
     while (from < until && play_broken(sabotage, from, until)) {
         const char *world = strstr(output, "# world ");
         for (size_t i = 0; i < PLAYER_FINDERS; i++) {
-            const char *promise = game->sabotages[sabotage].found_by[i];
-            if (promise && strstr(output, promise))
+            int promise = game->sabotages[sabotage].found_by[i];
+            if (promise != 0 && strstr(output, game->promise_name(promise)))
                 return true;
         }
         if (!game->others_may_be_first || !world || sscanf(world, "# world %" SCNu64, &from) != 1)

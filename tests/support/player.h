@@ -24,10 +24,10 @@ struct player_settings {
     bool verbose;
 };
 
-/* What can be broken, and what the checks that find it say; one of them must. */
+/* What can be broken, and the numbers of the promises that find it; one of them must. */
 struct player_sabotage {
     const char *name;
-    const char *found_by[PLAYER_FINDERS];
+    int found_by[PLAYER_FINDERS]; /* 0: none */
 };
 
 struct player_game {
@@ -35,6 +35,7 @@ struct player_game {
     uint64_t (*play)(const struct player_settings *settings);
     int64_t (*faults)(void); /* injected so far */
     void (*print_figures)(FILE *out, double seconds);
+    const char *(*promise_name)(int promise);
     const struct player_sabotage *sabotages; /* the first is none */
     int sabotage_count;
     int broken_worlds_max;    /* that are played until what is broken is found */

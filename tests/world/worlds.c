@@ -86,7 +86,7 @@ const char *feature_name(enum feature feature)
     return names[feature];
 }
 
-static const char *invariant_name(enum invariant invariant)
+static const char *invariant_name(int invariant)
 {
     static const char *const names[INVARIANT_COUNT] = {
         [INVARIANT_DURABLE] = "1, an acknowledged job is never lost",
@@ -105,11 +105,8 @@ static const char *invariant_name(enum invariant invariant)
     return names[invariant];
 }
 
-static const struct {
-    const char *name;
-    enum invariant invariants[PLAYER_FINDERS]; /* one of which must find it */
-} sabotages[SABOTAGE_COUNT] = {
-    [SABOTAGE_NONE] = { "none", { INVARIANT_NONE } },
+static const struct player_sabotage sabotages[SABOTAGE_COUNT] = {
+    [SABOTAGE_NONE] = { "none", { 0 } },
     [SABOTAGE_LOST_INSERT] = { "lost-insert", { INVARIANT_DURABLE } },
     [SABOTAGE_LOST_SETTLE] = { "lost-settle", { INVARIANT_STATE } },
     [SABOTAGE_DOUBLE_SEND] = { "double-send", { INVARIANT_LEASE } },
@@ -371,17 +368,11 @@ static void print_figures(FILE *out, double seconds)
 
 int main(int argc, char **argv)
 {
-    static struct player_sabotage broken[SABOTAGE_COUNT];
-    for (int i = 0; i < SABOTAGE_COUNT; i++) {
-        broken[i].name = sabotages[i].name;
-        for (int k = 0; k < PLAYER_FINDERS; k++)
-            if (sabotages[i].invariants[k] != INVARIANT_NONE)
-                broken[i].found_by[k] = invariant_name(sabotages[i].invariants[k]);
-    }
     return player_main(&(struct player_game){ .play = play,
                                               .faults = faults_injected,
                                               .print_figures = print_figures,
-                                              .sabotages = broken,
+                                              .promise_name = invariant_name,
+                                              .sabotages = sabotages,
                                               .sabotage_count = SABOTAGE_COUNT,
                                               .broken_worlds_max = SELF_TEST_WORLDS_MAX,
                                               .others_may_be_first = true }, argc, argv);
