@@ -7,7 +7,10 @@ insist=${INSIST:-$root/build/insist}
 [ -x "$insist" ] || { echo "Bail out! there is no $insist"; exit 1; }
 build=${INSIST_BUILD:-$root/build}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# The daemon and the receiver of a test; commands talk to no other.
+unset INSIST_SERVER INSIST_TOKEN
+daemon='' receiver=''
+trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 number=0
 failures=0
 

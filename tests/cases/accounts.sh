@@ -1,9 +1,6 @@
 #!/bin/sh
 # Whose account it is: a tenant's own, and secrets that are read again when their file changes.
 . "$(dirname "$0")/../tap.sh"
-unset INSIST_SERVER INSIST_TOKEN
-daemon= receiver=
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
 state_is() { # STATE ID TENANT
     "$insist" job "$2" --tenant "$3" -o json | grep -q "\"state\":\"$1\""

@@ -1,9 +1,6 @@
 #!/bin/sh
 # Alerts of a daemon of their own, and the webhook that is told: S3-015, S3-063.
 . "$(dirname "$0")/../tap.sh"
-unset INSIST_SERVER INSIST_TOKEN
-daemon= receiver=
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
 told() { # TYPE ALERT: how often
     python3 - "$work/requests" "$1" "$2" <<'END'

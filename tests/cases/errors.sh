@@ -1,9 +1,6 @@
 #!/bin/sh
 # Errors that no rule knows, against a receiver whose error texts are never the same: counted as one, and learned.
 . "$(dirname "$0")/../tap.sh"
-unset INSIST_SERVER INSIST_TOKEN
-daemon= receiver=
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
 shows() { # TEXT
     "$insist" errors | grep -qF -- "$1"

@@ -1,9 +1,6 @@
 #!/bin/sh
 # What goes out by itself: events as jobs, the news of a job's end, jobs of one key in order; also over a kill.
 . "$(dirname "$0")/../tap.sh"
-unset INSIST_SERVER INSIST_TOKEN
-daemon= receiver=
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
 post() { # JOB
     curl -s -X POST -H 'Content-Type: application/json' --data "$1" "$INSIST_SERVER/v1/jobs"

@@ -4,7 +4,6 @@
     tests/cases/migrate.py [--jobs N]
 """
 import argparse
-import glob
 import json
 import os
 import signal
@@ -150,12 +149,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=2500)
     options = parser.parse_args()
     tap = process.Tap()
-    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not programs and "CI" not in os.environ:
-        tap.skip("a store moves", "PostgreSQL's programs are not installed (tools/deps test installs them)")
+    programs = process.postgres_programs(tap, "a store moves")
+    if not programs:
         return tap.end()
     folder = process.scratch_folder()
-    server = postgres.Server(programs[-1])
+    server = postgres.Server(programs)
     daemon = process.Daemon(folder, DESTINATIONS)
     try:
         tap.check(server.start(), "PostgreSQL starts")

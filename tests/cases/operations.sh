@@ -1,9 +1,6 @@
 #!/bin/sh
 # What an operator looks at in a terminal: top, shape, reports.
 . "$(dirname "$0")/../tap.sh"
-unset INSIST_SERVER INSIST_TOKEN
-daemon='' receiver=''
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 receive
 cat >"$work/insist.yaml" <<END
 listen: 127.0.0.1:0

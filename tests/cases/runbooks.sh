@@ -2,9 +2,6 @@
 # Every command and every query of docs/operations, as it stands there, against a daemon that has what they are about:
 # S2-103 to S2-112, S2-106, S2-109.
 . "$(dirname "$0")/../tap.sh"
-unset INSIST_SERVER INSIST_TOKEN
-daemon='' receiver=''
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 receive
 cat >"$work/insist.yaml" <<END
 listen: 127.0.0.1:0

@@ -1,9 +1,6 @@
 #!/bin/sh
 # When a claim is delivered, over real HTTP: with a protocol number, and only then.
 . "$(dirname "$0")/../tap.sh"
-unset INSIST_SERVER INSIST_TOKEN
-daemon= receiver=
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
 cat >"$work/answers.json" <<'END'
 {"POST /good": [200, {}, "<e:Envelope xmlns:e='e' xmlns:a='a'><a:protocoloRecebimento><a:numeroProtocolo>4711</a:numeroProtocolo></a:protocoloRecebimento></e:Envelope>"],

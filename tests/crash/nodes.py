@@ -13,7 +13,6 @@ takes from the death of a node to the first send of another is measured, and a s
 """
 import argparse
 import collections
-import glob
 import os
 import random
 import signal
@@ -350,11 +349,10 @@ def main():
     parser.add_argument("--keep", action="store_true", help="leave the files behind")
     options = parser.parse_args()
     tap = process.Tap()
-    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not programs and "CI" not in os.environ:
-        tap.skip("nodes on PostgreSQL", "PostgreSQL's programs are not installed (tools/deps test installs them)")
+    programs = process.postgres_programs(tap, "nodes on PostgreSQL")
+    if not programs:
         return tap.end()
-    run(tap, range(options.seed, options.seed + options.schedules), options.seconds, programs[-1], options.keep)
+    run(tap, range(options.seed, options.seed + options.schedules), options.seconds, programs, options.keep)
     return tap.end()
 
 

@@ -8,7 +8,6 @@ server is stopped, killed or taken away for a while. Every job that was acknowle
 nothing is accepted, and the daemon says so; the store must be whole. The rest is as in crash.py.
 """
 import argparse
-import glob
 import os
 import pwd
 import random
@@ -148,13 +147,12 @@ def main():
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     process.note(f"--seed {seed} --rounds {options.rounds}")
     tap = process.Tap()
-    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not programs and "CI" not in os.environ:
-        tap.skip("the daemon on PostgreSQL", "PostgreSQL's programs are not installed (tools/deps test installs them)")
+    programs = process.postgres_programs(tap, "the daemon on PostgreSQL")
+    if not programs:
         return tap.end()
     folder = process.scratch_folder()
     receiver = process.Receiver(crash.fate)
-    server = Server(programs[-1])
+    server = Server(programs)
     daemon = process.Daemon(folder, crash.DESTINATION.format(port=receiver.port, concurrency=crash.CONCURRENCY),
                             store=server.address())
     stop = threading.Event()

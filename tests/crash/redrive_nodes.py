@@ -7,7 +7,6 @@ It is begun at a node that does not run it, and looked at, undone at any. The st
 the next one in the middle of its undo. Each letter goes back once and is given back as it was; the counts are exact.
 """
 import argparse
-import glob
 import os
 import sys
 import time
@@ -122,11 +121,9 @@ def main():
     parser.add_argument("--keep", action="store_true", help="leave the files behind")
     options = parser.parse_args()
     tap = process.Tap()
-    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not programs and "CI" not in os.environ:
-        tap.skip("a redrive with three nodes", "PostgreSQL's programs are not installed (tools/deps test installs them)")
-    else:
-        run(tap, programs[-1], options.letters, options.keep)
+    programs = process.postgres_programs(tap, "a redrive with three nodes")
+    if programs:
+        run(tap, programs, options.letters, options.keep)
     return tap.end()
 
 

@@ -9,7 +9,6 @@ than others wait, by SIGTERM. Another takes the office over and goes on from the
 exactly one job, and each of these has arrived.
 """
 import argparse
-import glob
 import http.server
 import json
 import os
@@ -179,11 +178,10 @@ def main():
     parser.add_argument("--keep", action="store_true", help="leave the files behind")
     options = parser.parse_args()
     tap = process.Tap()
-    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not programs and "CI" not in os.environ:
-        tap.skip("a steward that goes", "PostgreSQL's programs are not installed (tools/deps test installs them)")
+    programs = process.postgres_programs(tap, "a steward that goes")
+    if not programs:
         return tap.end()
-    run(tap, programs[-1], options.keep)
+    run(tap, programs, options.keep)
     return tap.end()
 
 

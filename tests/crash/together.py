@@ -9,7 +9,6 @@ one that went gets nothing; events and callbacks are told once, in order, whoeve
 metrics and `insist nodes` tell who has what; a drained node gives everything away; at a stop in order ends are named.
 """
 import argparse
-import glob
 import http.client
 import http.server
 import json
@@ -327,11 +326,9 @@ def main():
     parser.add_argument("--keep", action="store_true", help="leave the files behind")
     options = parser.parse_args()
     tap = process.Tap()
-    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not programs and "CI" not in os.environ:
-        tap.skip("nodes on PostgreSQL", "PostgreSQL's programs are not installed (tools/deps test installs them)")
-    else:
-        run(tap, programs[-1], options.keep)
+    programs = process.postgres_programs(tap, "nodes on PostgreSQL")
+    if programs:
+        run(tap, programs, options.keep)
     return tap.end()
 
 

@@ -38,22 +38,33 @@ static void a_lease_covers_the_timeout(void **state)
     stage_end(&stage);
 }
 
+/* The claim of a job is on its way to the store. */
+static void begin_with_a_claim(struct stage *stage)
+{
+    stage_begin(stage, TO(""), began);
+    stage_run_for(stage, 5000); /* what it does at its start is done */
+    stage->commit_ms = 1000;
+    stage_add(stage, "d", "t", "one", "x");
+    stage_run_for(stage, 200);
+    assert_true(stage->batches && stage->batches->ops[0].kind == OP_CLAIM);
+}
+
+static void check_nothing_is_sent(struct stage *stage)
+{
+    stage_run_for(stage, 60 * 1000);
+    assert_int_equal(stage->send_count, 0);
+    assert_int_equal(stage_job(stage, "t", "one").attempts, 0);
+}
+
 /* Who is paused while its claim is on its way to the store is not sent, and no attempt counts. */
 static void a_tenant_that_is_paused_meanwhile_is_not_sent(void **state)
 {
     struct stage stage = { .destination = delivers };
     struct error error;
     (void)state;
-    stage_begin(&stage, TO(""), began);
-    stage_run_for(&stage, 5000); /* what it does at its start is done */
-    stage.commit_ms = 1000;
-    stage_add(&stage, "d", "t", "one", "x");
-    stage_run_for(&stage, 200);
-    assert_true(stage.batches && stage.batches->ops[0].kind == OP_CLAIM);
+    begin_with_a_claim(&stage);
     assert_int_equal(stage_pause_tenant(&stage, SLICE("d"), SLICE("t"), SLICE("audit"), &error), STATUS_OK);
-    stage_run_for(&stage, 60 * 1000);
-    assert_int_equal(stage.send_count, 0);
-    assert_int_equal(stage_job(&stage, "t", "one").attempts, 0);
+    check_nothing_is_sent(&stage);
     assert_int_equal(stage_resume_tenant(&stage, SLICE("d"), SLICE("t"), &error), STATUS_OK);
     stage_run_for(&stage, 60 * 1000);
     assert_int_equal(stage_counts(&stage, "d").completed, 1);
@@ -66,16 +77,9 @@ static void a_claim_of_before_a_contingency_does_not_go_into_it(void **state)
     struct stage stage = { .destination = delivers };
     struct error error;
     (void)state;
-    stage_begin(&stage, TO(""), began);
-    stage_run_for(&stage, 5000); /* what it does at its start is done */
-    stage.commit_ms = 1000;
-    stage_add(&stage, "d", "t", "one", "x");
-    stage_run_for(&stage, 200);
-    assert_true(stage.batches && stage.batches->ops[0].kind == OP_CLAIM);
+    begin_with_a_claim(&stage);
     assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error), STATUS_OK);
-    stage_run_for(&stage, 60 * 1000);
-    assert_int_equal(stage.send_count, 0);
-    assert_int_equal(stage_job(&stage, "t", "one").attempts, 0);
+    check_nothing_is_sent(&stage);
     assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
     stage_run_for(&stage, 60 * 1000);
     assert_int_equal(stage_counts(&stage, "d").completed, 1);

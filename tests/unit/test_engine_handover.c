@@ -371,6 +371,15 @@ static void add_tenants(struct stage *stage, int count)
     }
 }
 
+/* Many tenants have work at a destination that is not this engine's. */
+static void begin_without_many(struct stage *stage, struct seen *seen)
+{
+    begin(stage, seen, CONFIG(""));
+    assert_int_equal(stage_lose(stage, "d"), STATUS_OK);
+    add_tenants(stage, MANY_TENANTS);
+    stage_settle(stage);
+}
+
 /* Who has many tenants is put in bit by bit: between two bits everybody else's work goes on. */
 static void a_large_one_does_not_stop_the_others(void **state)
 {
@@ -380,11 +389,8 @@ static void a_large_one_does_not_stop_the_others(void **state)
     size_t before, runs = 0;
     struct saved_wait wait = { .done = on_lost, .context = &gained };
     (void)state;
-    begin(&stage, &seen, CONFIG(""));
+    begin_without_many(&stage, &seen);
     seen.takes_ms = 1;
-    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
-    add_tenants(&stage, MANY_TENANTS);
-    stage_settle(&stage);
     engine_gain(stage.engine, SLICE("d"), &wait);
     before = stage.engine->lanes.by_id.count;
     assert_true(before <= RESTORE_AT_ONCE);
@@ -415,11 +421,8 @@ static void what_comes_between_two_bits_is_sent(void **state)
     struct saved_wait wait = { .done = on_lost, .context = &gained };
     int added = 0;
     (void)state;
-    begin(&stage, &seen, CONFIG(""));
+    begin_without_many(&stage, &seen);
     seen.takes_ms = 1;
-    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
-    add_tenants(&stage, MANY_TENANTS);
-    stage_settle(&stage);
     engine_gain(stage.engine, SLICE("d"), &wait);
     while (!gained) {
         int i = added;
@@ -444,10 +447,7 @@ static void a_stop_between_two_bits_is_answered(void **state)
     bool answered = false;
     struct saved_wait wait = { .done = on_lost, .context = &answered };
     (void)state;
-    begin(&stage, &seen, CONFIG(""));
-    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
-    add_tenants(&stage, MANY_TENANTS);
-    stage_settle(&stage);
+    begin_without_many(&stage, &seen);
     engine_gain(stage.engine, SLICE("d"), &wait);
     assert_true(stage_step(&stage));
     assert_false(answered);
