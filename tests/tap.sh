@@ -10,7 +10,7 @@ work=$(mktemp -d)
 # The daemon and the receiver of a test; commands talk to no other.
 unset INSIST_SERVER INSIST_TOKEN
 daemon='' receiver=''
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
+trap '[ -z "$daemon$receiver" ] || kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 number=0
 failures=0
 
