@@ -222,7 +222,7 @@ RETRY = """\
     url: http://127.0.0.1:{port}/
     allow_private: true
     retry: {{ max_retries: 5, base: 4s, factor: 1, floor: 4s, cap: 4s, jitter: 0 }}
-  e: {{ transport: pull, in_doubt: resend }}
+  e: {{ transport: pull, in_doubt: resend, retry: {{ base: 1s, floor: 1s, cap: 1s, jitter: 0 }} }}
 """
 
 
