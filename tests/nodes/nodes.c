@@ -76,7 +76,7 @@ void violated(const struct cluster *cluster, enum promise promise, const char *f
     va_list arguments;
     (void)cluster;
     va_start(arguments, format);
-    player_violated(promise_name(promise), format, arguments);
+    player_violated(promise_name((int)promise), format, arguments);
 }
 
 /* ---- one world ---- */

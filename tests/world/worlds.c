@@ -201,7 +201,7 @@ void violated(const struct world *world, enum invariant invariant, const char *f
     char promise[128];
     va_list arguments;
     world_remove_folder(world);
-    snprintf(promise, sizeof promise, "invariant %s", invariant_name(invariant));
+    snprintf(promise, sizeof promise, "invariant %s", invariant_name((int)invariant));
     va_start(arguments, format);
     player_violated(promise, format, arguments);
 }
