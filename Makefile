@@ -296,8 +296,9 @@ stage-install: all
 # The daemon as a process: killed under load, stopped, reloaded, on a full disk. Fewer kills where each is slow, and of three nodes
 # only what nodes.py and together.py do with them; CRASH_ALL=1 runs all.
 crash_run = $(filter-out $(if $(CRASH_ALL),,$(if $(findstring thread,$(SANITIZE)),$(addprefix tests/crash/,steward.py redrive_nodes.py example.py))),$(call script_tests,crash))
+# On a disk, where syncs are what they will be.
 stage-crash: $(B)/insist
-	@$(if $(SANITIZE),CRASH_ROUNDS=20) $(runtests) --stage crash$(variant) --limit 300 $(crash_run)
+	@$(if $(SANITIZE),CRASH_ROUNDS=20) TMPDIR=$${TMPDIR:-/tmp} $(runtests) --stage crash$(variant) --limit 300 $(crash_run)
 
 # The engine in simulated worlds, each from its seed; then with things broken on purpose, which must be found.
 stage-worlds: $(B)/worlds
