@@ -245,8 +245,8 @@ test:
 	+@$(MAKE) -k -s --no-print-directory $(parallel) programs-of-all || :
 	$(call stages,stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-coverage)
 
-# What `make check` leaves to `make test`, so that it is done in 90 s on two cores: each takes five seconds of a processor or ten by the
-# clock, tries every place of a fault, cut or row where others try some, and what it looks at has a shorter test beside it.
+# What `make check` leaves to `make test`, so that it can be done in 90 s on two cores: each takes five seconds of a processor or ten by the
+# clock, and most try every place of a fault, cut or row where others try some.
 check_leaves := test_store_contract_postgres test_store_faults test_store_power test_store_log test_store_migrate test_store_move \
     test_engine_concurrency test_engine_looks test_engine_faults test_engine_audit test_lane_memory \
     test_runtests.py test_docs.sh events.sh newcomer.sh demo.sh migrate.py
