@@ -48,7 +48,7 @@ struct forward {
     char *headers[5]; /* each a whole line; NULL: no more */
     char *copy;       /* what the body points into */
     struct slice body;
-    bool waits;   /* for work, perhaps for long */
+    int64_t wait_s; /* for work, as the caller allows; 0: it does not wait */
     bool refused; /* too many are under way: it was not sent */
     atomic_bool abandoned; /* nobody waits for the answer */
     struct owner_place to;
@@ -65,7 +65,9 @@ struct forward {
     void *context;
     void *curl, *sent_headers; /* these belong to who forwards it, as do the following */
     struct forwarder *forwarder;
-    bool paused;
+    int64_t asked_ms, begun_ms; /* when it was sent; when its answer began, later by what it was paused; 0: not yet */
+    int64_t paused_ms;          /* since when, for want of memory; 0: it is not */
+    bool too_long;
     struct forward *next;
 };
 

@@ -539,9 +539,9 @@ static enum status open_nodes(struct daemon *daemon, struct error *err)
     };
     if (!daemon->config->node.name)
         return STATUS_OK;
-    const struct forwarder_settings calls = { .calls_max = (size_t)relays_max(daemon->config),
-                                              .answers_bytes_max = (size_t)daemon->config->body_budget_bytes,
-                                              .lives = node_lives, .context = daemon };
+    struct forwarder_settings calls = forwarder_settings_of(daemon->config, (size_t)relays_max(daemon->config));
+    calls.lives = node_lives;
+    calls.context = daemon;
     enum status status = forwarder_new(&calls, &daemon->forwarder, err);
     return status == STATUS_OK ? nodes_new(&settings, &daemon->nodes, err) : status;
 }

@@ -16,11 +16,16 @@
 enum {
     CONNECT_MS_MAX = 2000,
     SILENT_MS_MAX = 6000, /* of the other machine's network: who is silent for longer is taken for dead by the store too */
-    ANSWER_S_MAX = 90,    /* of a node that lives: a worker may wait for 60 */
+    BEGIN_MS_MAX = 15000, /* an owner that needs longer for an order is not well, though it beats */
+    ANSWER_S_MAX = 90,    /* whatever is the matter: a worker may wait for 60 */
     POLL_MS = 1000,
     SWEEP_MS = 250,   /* while something is under way */
     ORDERS_ONE_IN = 4, /* of the calls under way is for those that do not wait for work */
+    SMALL_BYTES = 64 << 10,  /* an answer takes so much whatever is held: what people ask for waits for no worker's jobs */
+    SLOWEST_BYTES_A_MS = 1024, /* nodes are near each other; who is slower could keep the memory for as long as it likes */
     LOG_EVERY_MS = 10000,
+    LEASED_BYTES = 64 << 20, /* that an answer to a worker may have before its last job */
+    ESCAPED_MOST = 8,        /* bytes of an answer for a byte of a payload, and more */
 };
 
 struct forwarder {
@@ -53,7 +58,7 @@ static void run_done(struct message *message)
 static void forward_end(struct forwarder *forwarder, struct forward *forward)
 {
     atomic_fetch_sub(&forwarder->calls, 1);
-    if (forward->waits)
+    if (forward->wait_s > 0)
         atomic_fetch_sub(&forwarder->waiting, 1);
     mailbox_post(forward->reply_to, &forward->message, MESSAGE_FORWARD, run_done);
 }
@@ -69,17 +74,30 @@ static void forward_fail(struct forwarder *forwarder, struct forward *forward, c
 
 /* ---- what libcurl calls ---- */
 
+/* Others are behind the one that is favoured. */
+static bool has_memory(struct forwarder *forwarder, struct forward *forward, size_t bytes)
+{
+    if (forward->answer.body.len + bytes <= SMALL_BYTES ||
+        forwarder->held + bytes <= forwarder->settings.answers_bytes_max)
+        return true;
+    if (!forwarder->favoured)
+        forwarder->favoured = forward;
+    return forwarder->favoured == forward;
+}
+
 static size_t on_body(char *data, size_t size, size_t count, void *context)
 {
     struct forward *forward = context;
     struct forwarder *forwarder = forward->forwarder;
     size_t bytes = size * count, before = forward->answer.body.len;
-    if (forwarder->held + bytes > forwarder->settings.answers_bytes_max) {
-        if (forwarder->favoured && forwarder->favoured != forward) {
-            forward->paused = true;
-            return CURL_WRITEFUNC_PAUSE;
-        }
-        forwarder->favoured = forward;
+    if (forward->begun_ms == 0)
+        forward->begun_ms = ticks_ms();
+    forward->too_long = before + bytes > forwarder->settings.answer_bytes_max;
+    if (forward->too_long)
+        return 0;
+    if (!has_memory(forwarder, forward, bytes)) {
+        forward->paused_ms = ticks_ms();
+        return CURL_WRITEFUNC_PAUSE;
     }
     buffer_append(&forward->answer.body, (struct slice){ data, bytes });
     forwarder->held += forward->answer.body.len - before;
@@ -162,6 +180,7 @@ static void forward_begin(struct forwarder *forwarder, struct forward *forward)
     forward->curl = curl;
     forward->sent_headers = headers;
     forward->forwarder = forwarder;
+    forward->asked_ms = ticks_ms();
     if (curl_multi_add_handle(forwarder->multi, curl) != CURLM_OK) {
         curl_slist_free_all(headers);
         curl_easy_cleanup(curl);
@@ -190,8 +209,9 @@ static void begin_given(struct forwarder *forwarder)
 static void unpause_all(struct forwarder *forwarder)
 {
     for (struct forward *forward = forwarder->out; forward; forward = forward->next)
-        if (forward->paused) {
-            forward->paused = false; /* it may be again at once */
+        if (forward->paused_ms != 0) {
+            forward->begun_ms += ticks_ms() - forward->paused_ms;
+            forward->paused_ms = 0; /* it may be again at once */
             curl_easy_pause(forward->curl, CURLPAUSE_CONT);
         }
 }
@@ -244,13 +264,34 @@ static void finish(struct forwarder *forwarder, const CURLMsg *message)
         forward_end(forwarder, forward);
         return;
     }
-    tell(forwarder, forward, curl_easy_strerror(result));
-    forward_fail(forwarder, forward, curl_easy_strerror(result));
+    const char *failure = forward->too_long ? "its answer is too long" : curl_easy_strerror(result);
+    tell(forwarder, forward, failure);
+    forward_fail(forwarder, forward, failure);
+}
+
+/* NULL: it may go on. */
+static const char *lateness(const struct forwarder *forwarder, const struct forward *forward, int64_t now)
+{
+    const struct forwarder_settings *settings = &forwarder->settings;
+    int64_t carried_ms = (int64_t)forward->answer.body.len / SLOWEST_BYTES_A_MS;
+    if (forward->begun_ms == 0)
+        return now - forward->asked_ms > settings->begin_ms_max + forward->wait_s * 1000 ? "no answer in time" : NULL;
+    if (forward->paused_ms != 0)
+        return NULL;
+    return now - forward->begun_ms > settings->stall_ms_max + carried_ms ? "its answer came to a halt" : NULL;
+}
+
+/* NULL: somebody waits for it, from a node that is there and in time. */
+static const char *reason_to_end(const struct forwarder *forwarder, const struct forward *forward, int64_t now)
+{
+    if (!forwarder->settings.lives(forwarder->settings.context, forward->to.session))
+        return "the node is gone";
+    return atomic_load(&forward->abandoned) ? "nobody waits for it" : lateness(forwarder, forward, now);
 }
 
 /*
- * Those for whom nobody waits any more, whose owner hears of it by the end of the connection and leases nothing; and those
- * whose node has ended: another has, or will have, what it owned.
+ * Those for whom nobody waits any more, whose owner hears of it by the end of the connection and leases nothing; those
+ * whose node has ended: another has, or will have, what it owned; and those whose node beats, but does not answer.
  */
 static void sweep(struct forwarder *forwarder)
 {
@@ -261,11 +302,13 @@ static void sweep(struct forwarder *forwarder)
     forwarder->swept_ms = now;
     for (struct forward *forward = forwarder->out; forward; forward = next) {
         next = forward->next;
-        bool lives = forwarder->settings.lives(forwarder->settings.context, forward->to.session);
-        if (lives && !atomic_load(&forward->abandoned))
+        const char *reason = reason_to_end(forwarder, forward, now);
+        if (!reason)
             continue;
+        if (!atomic_load(&forward->abandoned))
+            tell(forwarder, forward, reason);
         forward_take_out(forwarder, forward);
-        forward_fail(forwarder, forward, lives ? "nobody waits for it" : "the node is gone");
+        forward_fail(forwarder, forward, reason);
     }
 }
 
@@ -291,6 +334,15 @@ static void *forwarder_main(void *context)
         forward_fail(forwarder, forward, "this one is stopping");
     }
     return NULL;
+}
+
+struct forwarder_settings forwarder_settings_of(const struct config *config, size_t calls_max)
+{
+    size_t budget = (size_t)config->body_budget_bytes;
+    size_t leased = LEASED_BYTES + (size_t)config->payload_bytes_max * ESCAPED_MOST;
+    return (struct forwarder_settings){ .calls_max = calls_max, .answers_bytes_max = budget,
+                                        .answer_bytes_max = leased > budget ? leased : budget,
+                                        .begin_ms_max = BEGIN_MS_MAX, .stall_ms_max = SILENT_MS_MAX };
 }
 
 enum status forwarder_new(const struct forwarder_settings *settings, struct forwarder **ret_forwarder, struct error *err)
@@ -337,7 +389,7 @@ static bool has_room(struct forwarder *forwarder, const struct forward *forward)
 {
     size_t calls_max = forwarder->settings.calls_max;
     size_t calls = atomic_fetch_add(&forwarder->calls, 1) + 1;
-    size_t waiting = forward->waits ? atomic_fetch_add(&forwarder->waiting, 1) + 1 : 0;
+    size_t waiting = forward->wait_s > 0 ? atomic_fetch_add(&forwarder->waiting, 1) + 1 : 0;
     return calls <= calls_max && waiting <= calls_max - calls_max / ORDERS_ONE_IN;
 }
 

@@ -5,8 +5,10 @@
 #include "daemon/forward.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
+#include "support/line_server.h"
 #include "support/receiver.h"
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SESSION = 7, CROWD = 100, CALLS = 128, WORKERS = 100, WORKERS_OUT = 96, LONG_BYTES = 300000, LONG_CALLS = 6, NACK_BYTES = 200000 };
+enum { SESSION = 7, CROWD = 100, CALLS = 128, WORKERS = 100, WORKERS_OUT = 96, LONG_BYTES = 300000, LONG_CALLS = 6, NACK_BYTES = 200000,
+       ANSWER_BYTES_MAX = 4 << 20, SOON_MS = 1000 };
 
 #define JSON_TYPE "Content-Type: application/json\r\n"
 #define DESTINATIONS                                                                                                        \
@@ -25,10 +28,24 @@ enum { SESSION = 7, CROWD = 100, CALLS = 128, WORKERS = 100, WORKERS_OUT = 96, L
     "  mine: { transport: http, url: 'http://127.0.0.1:1/', allow_private: true }\n"                                        \
     "  yard: { transport: pull }\n"
 
+/* A sanitizer keeps what was freed. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { SANITIZED = true };
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SANITIZED = true };
+#else
+enum { SANITIZED = false };
+#endif
+#else
+enum { SANITIZED = false };
+#endif
+
 /* All but `mine` is owned by whoever listens there. */
 static char owner_url[64];
 static atomic_bool gone;
 static struct forwarder *forwarder;
+static int64_t begin_ms_max = HOUR_MS, stall_ms_max = HOUR_MS; /* where it is not about time, a slow machine has all of it */
 
 static enum owner owner_of(void *ignored, struct slice destination, struct owner_place *ret_place)
 {
@@ -61,7 +78,9 @@ static void forwarder_begin(size_t answers_bytes_max)
 {
     struct error error;
     gone = false;
-    const struct forwarder_settings settings = { .calls_max = CALLS, .answers_bytes_max = answers_bytes_max, .lives = lives };
+    const struct forwarder_settings settings = { .calls_max = CALLS, .answers_bytes_max = answers_bytes_max,
+                                                 .answer_bytes_max = ANSWER_BYTES_MAX, .begin_ms_max = begin_ms_max,
+                                                 .stall_ms_max = stall_ms_max, .lives = lives };
     assert_int_equal(forwarder_new(&settings, &forwarder, &error), STATUS_OK);
 }
 
@@ -316,6 +335,177 @@ static void a_long_answer_that_stalls_ends_with_its_node(void **state)
     receiver_free(owner);
 }
 
+/* ---- a node that beats, and does not answer ---- */
+
+static size_t descriptors(void)
+{
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* The last connections end in threads of their own. */
+static void await_descriptors(size_t most)
+{
+    size_t count = descriptors();
+    for (int i = 0; i < 3000 && count > most; i++, count = descriptors())
+        sleep_ms(20);
+    check(count <= most, "%zu descriptors, there were %zu", count, most);
+}
+
+static void expect_late(const char *answer, const char *failure)
+{
+    check(strstr(answer, "HTTP/1.1 503"), "%.300s", answer);
+    check(strstr(answer, "Retry-After: 2\r\n"), "%.300s", answer);
+    check(strstr(answer, "owner_unreachable"), "%.500s", answer);
+    check(strstr(answer, failure), "not \"%s\": %.500s", failure, answer);
+}
+
+/*
+ * A black hole: it takes connections and bytes, its machine acknowledges them, its session goes on, and nothing comes back.
+ * Who asks hears so in bounded time, others at once, and nothing is left of it; not even by those who send it much.
+ */
+static void a_black_hole_is_given_up_in_time(void **state)
+{
+    static const struct receiver_reply hangs = { .fate = FATE_HANG };
+    struct receiver *owner = receiver_new(NULL);
+    int fds[CROWD];
+    (void)state;
+    begin_ms_max = SOON_MS;
+    struct api_fixture *fixture = begin(owner, 1 << 20);
+    receiver_script(owner, &hangs, 1);
+    expect_well(fixture);
+    size_t before = descriptors();
+    for (size_t i = 0; i < CROWD; i++)
+        fds[i] = i % 2 ? ask_and_wait(fixture, "POST", "/v1/destinations/web/pause", "{}") :
+                         ask_and_wait(fixture, "GET", "/v1/destinations/web", "");
+    assert_true(receiver_await_requests(owner, CROWD));
+    expect_well(fixture);
+    for (size_t i = 0; i < CROWD; i++) {
+        char *answer = raw_read(fds[i], NULL);
+        expect_late(answer, "no answer in time");
+        check(strstr(answer, "an order may have been taken"), "%.500s", answer);
+        free(answer);
+        close(fds[i]);
+    }
+    assert_true(receiver_await_ended(owner, CROWD));
+    await_descriptors(before + 2); /* the fixture's client may keep one, and so may the server */
+    end(fixture);
+    receiver_free(owner);
+    begin_ms_max = HOUR_MS;
+}
+
+/* What a worker waits for work is not counted as silence, and no more than that is. */
+static void a_worker_is_waited_for_as_long_as_it_waits(void **state)
+{
+    static const struct receiver_reply slow[] = {
+        { .delay_ms = 2 * SOON_MS, .headers = JSON_TYPE, .body = "{\"leases\":[]}" }, { .fate = FATE_HANG },
+    };
+    struct receiver *owner = receiver_new(NULL);
+    (void)state;
+    begin_ms_max = SOON_MS;
+    struct api_fixture *fixture = begin(owner, 1 << 20);
+    receiver_script(owner, slow, COUNT_OF(slow));
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":60}");
+    check(reply.status == 200, "%d %s", reply.status, reply.body);
+    reply_release(&reply);
+    char *answer = raw_read(ask_and_wait(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":1}"), NULL);
+    expect_late(answer, "no answer in time");
+    free(answer);
+    end(fixture);
+    receiver_free(owner);
+    begin_ms_max = HOUR_MS;
+}
+
+/* An answer that drips has all the memory for answers; who asks for little does not wait for it. */
+static void an_answer_that_drips_holds_up_no_small_one(void **state)
+{
+    static char text[LONG_BYTES + 1], little[1001];
+    struct receiver *owner = receiver_new(NULL);
+    (void)state;
+    struct api_fixture *fixture = begin(owner, 0); /* so whose byte comes first is favoured */
+    memset(text, ' ', LONG_BYTES);
+    memset(little, ' ', sizeof little - 1);
+    const struct receiver_reply replies[] = { { .headers = JSON_TYPE, .body = text, .form = FORM_SLOW },
+                                              { .headers = JSON_TYPE, .body = little } };
+    receiver_script(owner, replies, COUNT_OF(replies));
+    int fd = ask_and_wait(fixture, "GET", "/v1/destinations/web", "");
+    assert_true(receiver_await_requests(owner, 1));
+    for (int i = 0; i < 300; i++) { /* the slow one has begun long before the last */
+        struct reply reply = http_do(fixture, "GET", "/v1/destinations/web", NULL);
+        check(reply.status == 200, "%d %s", reply.status, reply.body);
+        reply_release(&reply);
+    }
+    gone = true;
+    expect_answer(fd, "the node is gone", "it went on all the while");
+    end(fixture);
+    receiver_free(owner);
+}
+
+static void an_answer_that_drips_is_not_heard_to_the_end(void **state)
+{
+    static char text[LONG_BYTES + 1];
+    struct receiver *owner = receiver_new(NULL);
+    (void)state;
+    stall_ms_max = SOON_MS;
+    struct api_fixture *fixture = begin(owner, 1 << 20);
+    memset(text, ' ', LONG_BYTES);
+    const struct receiver_reply slow = { .headers = JSON_TYPE, .body = text, .form = FORM_SLOW };
+    receiver_script(owner, &slow, 1);
+    char *answer = raw_read(ask_and_wait(fixture, "GET", "/v1/destinations/web", ""), NULL);
+    expect_late(answer, "its answer came to a halt");
+    free(answer);
+    end(fixture);
+    receiver_free(owner);
+    stall_ms_max = HOUR_MS;
+}
+
+static long resident_kb(void)
+{
+    char line[200];
+    long kb = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    assert_non_null(file);
+    while (kb == 0 && fgets(line, sizeof line, file))
+        (void)sscanf(line, "VmRSS: %ld", &kb);
+    fclose(file);
+    assert_true(kb > 0);
+    return kb;
+}
+
+/* It would take all the memory there is. */
+static void an_endless_answer_is_cut_off(void **state)
+{
+    static char text[65537];
+    struct receiver *owner = receiver_new(NULL);
+    struct api_fixture *fixture = begin(owner, 1 << 20);
+    int fds[CROWD];
+    (void)state;
+    memset(text, ' ', sizeof text - 1);
+    const struct receiver_reply endless = { .headers = JSON_TYPE, .body = text, .form = FORM_ENDLESS };
+    receiver_script(owner, &endless, 1);
+    expect_well(fixture);
+    long before = resident_kb();
+    for (size_t i = 0; i < CROWD; i++)
+        fds[i] = ask_and_wait(fixture, "GET", "/v1/destinations/web", "");
+    assert_true(receiver_await_requests(owner, CROWD));
+    expect_well(fixture);
+    for (size_t i = 0; i < CROWD; i++) {
+        char *answer = raw_read(fds[i], NULL);
+        expect_late(answer, "its answer is too long");
+        free(answer);
+        close(fds[i]);
+    }
+    /* The budget, one answer, as much again of what grows by halves, a small part each; threads have their stacks. */
+    check(SANITIZED || resident_kb() - before < 64 << 10, "%ld KB more", resident_kb() - before);
+    end(fixture);
+    receiver_free(owner);
+}
+
 /* ---- two nodes ---- */
 
 static int ports[2];
@@ -468,6 +658,11 @@ int main(void)
         cmocka_unit_test(a_worker_that_leaves_is_waited_for_no_more),
         cmocka_unit_test(long_answers_share_the_memory_and_come_whole),
         cmocka_unit_test(a_long_answer_that_stalls_ends_with_its_node),
+        cmocka_unit_test(a_black_hole_is_given_up_in_time),
+        cmocka_unit_test(a_worker_is_waited_for_as_long_as_it_waits),
+        cmocka_unit_test(an_answer_that_drips_holds_up_no_small_one),
+        cmocka_unit_test(an_answer_that_drips_is_not_heard_to_the_end),
+        cmocka_unit_test(an_endless_answer_is_cut_off),
         cmocka_unit_test(two_that_think_of_each_other_do_not_play_ball),
         cmocka_unit_test(the_owner_knows_for_whom_a_node_asks),
         cmocka_unit_test(nodes_with_different_tokens_say_so),

@@ -85,7 +85,7 @@ struct call {
         bool small;            /* of some 64 KB: they are made whatever memory others have */
     } pieces;
     struct views views; /* what the engine said */
-    bool waits;              /* for work, perhaps for long */
+    int64_t wait_s;          /* for work, as the client allows; 0: it does not wait */
     struct forward *relayed; /* it is on its way to another node; NULL: it is not */
     struct {
         bool (*run)(struct call *call, struct engine *engine); /* in the engine's thread: see ask.h */

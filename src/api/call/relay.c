@@ -165,7 +165,7 @@ static struct forward *relay_make(struct call *call, const struct owner_place *p
     forward->url = url_of(call, place);
     forward->copy = malloc(call->body.len + 1);
     forward->to = *place;
-    forward->waits = call->waits;
+    forward->wait_s = call->wait_s;
     forward->reply_to = call->api->mailbox;
     forward->done = on_done;
     forward->context = call;

@@ -287,7 +287,7 @@ static bool read_taking(struct call *call, const json_t *body, struct lease_requ
     request->max = (size_t)max;
     request->lease_ms = lease_s * SECOND_MS;
     request->wait_until = instant_add(api_now(call->api), wait_s * SECOND_MS);
-    call->waits = wait_s > 0;
+    call->wait_s = wait_s;
     return true;
 }
 
@@ -313,7 +313,7 @@ void handle_leases_post(struct call *call)
     taking->call = call;
     taking->request.done = on_leased;
     call->context = taking;
-    if (call->waits)
+    if (call->wait_s > 0)
         client_follows(call->client); /* that it has gone is heard of before there is work for it, here or at another node */
     ask(call, taking->request.destination, run_taking, answer_taken);
 }
