@@ -252,7 +252,10 @@ static enum status recall_lane(void *context, const struct lane *lane)
 static void recall(struct nodes *nodes)
 {
     struct recalling recalling = { .nodes = nodes };
+    struct store *store = nodes->settings.store;
     struct error error;
+    if (store->ops->recall)
+        store->ops->recall(store);
     if (store_each_lane(nodes->reader, recall_lane, &recalling, &error) == STATUS_OK)
         nodes->recall = false;
     notice_post(nodes, recalling.notice);

@@ -222,6 +222,8 @@ enum status lane_table_add(struct lane_table *lanes, const struct lane *from, st
     if (!lane)
         return STATUS_NO_MEMORY;
     lane->lane.counts = lane->shown.committed = from->counts;
+    if (lanes->shared)
+        lane->low_rank = lane->low_seq = INT64_MAX;
     enum status status = lane_join(lanes, lane);
     if (status != STATUS_OK) {
         free(lane);
@@ -268,7 +270,9 @@ enum status lane_table_count(struct lane_table *lanes, struct store_lane *lane, 
                              const struct job *after)
 {
     assert(before || after);
-    if (before && after && before->state == after->state && before->ready == after->ready)
+    /* Which its owner must hear of. */
+    bool moved = lanes->shared && before && after && after->ready && before->rank != after->rank;
+    if (before && after && before->state == after->state && before->ready == after->ready && !moved)
         return STATUS_OK;
     if (lane_table_touch(lanes, lane) != STATUS_OK)
         return STATUS_NO_MEMORY;

@@ -515,6 +515,7 @@ struct lane_heard {
     struct slice destination, tenant;
     int64_t ready, dead; /* more */
     instant next_at;     /* the earliest time of those that wait; INSTANT_NONE: none does */
+    int64_t low_rank;    /* nothing that is ready now has a lower one; the backend's own */
 };
 
 /* A destination, or by the empty name the steward's office, as it is owned. */
@@ -599,6 +600,8 @@ struct store_ops {
     /* What others told since the last call. STATUS_AWAY: some may have been missed, so that all lanes must be looked at. */
     enum status (*hear)(struct store *store, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,
                         struct error *err);
+    /* All lanes are looked at anew: some may have got what nobody told of. NULL: the store has nothing to look at. */
+    void (*recall)(struct store *store);
     /* A descriptor that can be read when `hear` may have something; -1: none now. It changes with each STATUS_AWAY. */
     int (*bell)(struct store *store);
     /* Makes everything applied so far durable; for sync_always = false. */

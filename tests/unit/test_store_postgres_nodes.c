@@ -4,6 +4,7 @@
 #include "support/postgres_fixture.h"
 #include "support/postgres_proxy.h"
 
+#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,10 +169,178 @@ static void test_more_is_claimed_than_is_remembered(void **state)
     fixture_drop(&f);
 }
 
+/* ---- dead rows ---- */
+
+enum { WORKED = 600, AT_ONCE = 10 };
+
+/* Somebody who reads for hours, as pg_dump does: nothing that was there when it began may be cleared away. */
+static PGconn *snapshot_hold(const char *address)
+{
+    char whole[POSTGRES_ADDRESS_BYTES + 16];
+    snprintf(whole, sizeof whole, "postgres:%s", address);
+    PGconn *conn = PQconnectdb(whole);
+    PGresult *answer = PQexec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM queue");
+    check(PQresultStatus(answer) == PGRES_TUPLES_OK, "%s", PQerrorMessage(conn));
+    PQclear(answer);
+    return conn;
+}
+
+/* Entries of the indexes of what is ready that were looked at, of sessions that have ended: dead ones count. */
+static int64_t entries_read(const char *address)
+{
+    return number_of(address, "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'queue'"
+                              " AND schemaname = current_schema()");
+}
+
+static void work_off(struct store_fixture *f, int64_t lane)
+{
+    struct store_op claim = claim_op(f, lane, AT_ONCE), settle[AT_ONCE];
+    assert_run(f, &claim, STATUS_OK);
+    assert_int_equal(claim.claim.ret_count, AT_ONCE);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        settle[i] = settle_op(&claim.claim.ret_jobs[i], EVENT_DELIVER);
+    fixture_apply(f, settle, AT_ONCE);
+    fixture_forget(f);
+}
+
+/* Jobs come and go while somebody holds a snapshot: a claim looks at what is ready, not at all that ever was. */
+static void test_claims_do_not_walk_what_a_snapshot_keeps(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    int64_t lane = 0;
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &(struct store_settings){ .pending_max = 100000 }));
+    PGconn *snapshot = snapshot_hold(address);
+    for (int i = 0; i < WORKED; i += AT_ONCE) {
+        for (int j = 0; j < AT_ONCE; j++)
+            lane = put(&f, "");
+        work_off(&f, lane);
+    }
+    fixture_drop(&f);
+    int64_t read = entries_read(address);
+    check(read >= WORKED && read <= 4 * WORKED, "%lld entries for %d jobs", (long long)read, WORKED);
+    PQfinish(snapshot);
+}
+
+/* The bell of what another node has added is heard: so is all that it told before. */
+static void ring_and_hear(struct store_fixture *from, struct store_fixture *to)
+{
+    struct error err = { 0 };
+    struct lane_heard *heard;
+    size_t count = 0;
+    must(from->store->ops->ring(from->store, &err), &err);
+    for (int i = 0; i < ASKED_MAX && count == 0; i++) {
+        must(to->store->ops->hear(to->store, &to->memory, &heard, &count, &err), &err);
+        if (count == 0)
+            sleep_ms(1);
+    }
+    assert_true(count > 0);
+}
+
+/* The same where another node adds the jobs, and its bell is heard between claims; a second passes with each. */
+static void test_nor_where_another_node_adds(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct error err = { 0 };
+    struct lane_heard *heard = NULL;
+    size_t count = 0;
+    int64_t lane = 0;
+    struct store_op take = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    must(a.store->ops->beat(a.store, 1, &err), &err);
+    must(b.store->ops->beat(b.store, 1, &err), &err);
+    (void)!a.store->ops->hear(a.store, &a.memory, &heard, &count, &err); /* what rang before is not known */
+    assert_run(&a, &take, STATUS_OK);
+    PGconn *snapshot = snapshot_hold(address);
+    for (int i = 0; i < WORKED; i += AT_ONCE) {
+        b.now = a.now += SECOND_MS;
+        for (int j = 0; j < AT_ONCE; j++)
+            lane = put(&b, "");
+        ring_and_hear(&b, &a);
+        must(a.store->ops->tend(a.store, a.now, &err), &err);
+        work_off(&a, lane);
+        fixture_forget(&b);
+    }
+    fixture_drop(&a);
+    fixture_drop(&b);
+    int64_t read = entries_read(address);
+    check(read >= WORKED && read <= 4 * WORKED, "%lld entries for %d jobs", (long long)read, WORKED);
+    PQfinish(snapshot);
+}
+
+/* Of the next claim, without what follows. */
+static void expect_next(struct store_fixture *f, int64_t lane, const char *id)
+{
+    struct job job = take(f, lane);
+    assert_text(job.id, id);
+}
+
+/* What comes before all that was claimed is found, whoever brought it there and however its owner hears of it. */
+static void test_what_another_puts_in_front_is_found(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct error err = { 0 };
+    struct lane_heard *heard = NULL;
+    size_t count = 0;
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    must(a.store->ops->beat(a.store, 1, &err), &err);
+    must(b.store->ops->beat(b.store, 1, &err), &err);
+    (void)!a.store->ops->hear(a.store, &a.memory, &heard, &count, &err); /* what rang before is not known */
+    assert_run(&a, &own, STATUS_OK);
+    b.now = a.now += HOUR_MS;
+    int64_t lane = put(&a, "first");
+    put(&b, "second");
+    put(&b, "last");
+    ring_and_hear(&b, &a);
+    expect_next(&a, lane, "first");
+    expect_next(&a, lane, "second"); /* here it begins now */
+
+    b.now -= HOUR_MS / 2;
+    put(&b, "older"); /* its clock is behind, or its class is higher */
+    ring_and_hear(&b, &a);
+    expect_next(&a, lane, "older");
+
+    b.now -= MINUTE_MS;
+    put(&b, "untold");
+    a.store->ops->recall(a.store); /* who added it died before it could ring */
+    expect_next(&a, lane, "untold");
+
+    struct store_op sooner = job_op(OP_PRIORITIZE, "t", "last");
+    sooner.job.rank = b.now -= MINUTE_MS;
+    assert_run(&b, &sooner, STATUS_OK);
+    ring_and_hear(&b, &a);
+    expect_next(&a, lane, "last");
+
+    own.kind = OP_GIVE;
+    assert_run(&a, &own, STATUS_OK);
+    own.kind = OP_TAKE;
+    assert_run(&b, &own, STATUS_OK);
+    b.now -= MINUTE_MS;
+    put(&b, "meanwhile"); /* no bell rings for what one owns */
+    own.kind = OP_GIVE;
+    assert_run(&b, &own, STATUS_OK);
+    own.kind = OP_TAKE;
+    assert_run(&a, &own, STATUS_OK);
+    expect_next(&a, lane, "meanwhile");
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_chains_are_trimmed),
+        cmocka_unit_test(test_claims_do_not_walk_what_a_snapshot_keeps),
+        cmocka_unit_test(test_nor_where_another_node_adds),
+        cmocka_unit_test(test_what_another_puts_in_front_is_found),
         cmocka_unit_test(test_ended_sessions_are_forgotten),
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),
         cmocka_unit_test(test_more_is_claimed_than_is_remembered),

@@ -1,8 +1,11 @@
 /*
  * The bell: what was committed here to lanes of others is told to them after the commit, never in it, since a notification
- * holds a lock of the whole server until its transaction is flushed. A text has a line a lane: its number, jobs that became
- * ready, dead letters, the next time, and the names in hexadecimal digits. A line "*" means everything, "a JOB TOKEN" a pull
- * worker's lease that was acknowledged elsewhere than at who counts it.
+ * holds a lock of the whole server until its transaction is flushed. A text has a line a lane: "r", its number, jobs that
+ * became ready, dead letters, the next time, the lowest rank of what became ready, and the names in hexadecimal digits. A
+ * line "*" means everything, "a JOB TOKEN" a pull worker's lease that was acknowledged elsewhere than at who counts it.
+ *
+ * Who owns a lane remembers where it begins, or each claim would walk past all that was ever ready and that a snapshot
+ * somebody holds keeps from being cleared away. Who does not own it uses the same place for the lowest rank to tell of.
  */
 #include "store/postgres/handle.h"
 
@@ -26,7 +29,8 @@ static void lane_append(struct postgres_node *node, const struct store_lane *lan
     node->bell.all = node->bell.all || !fits;
     if (!fits)
         return;
-    buffer_printf(text, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", lane->lane.id, ready, dead, lane->next_at);
+    buffer_printf(text, "r %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", lane->lane.id, ready, dead,
+                  lane->next_at, lane->low_rank);
     hex_append(text, lane->lane.destination);
     buffer_append_text(text, " ");
     hex_append(text, lane->lane.tenant);
@@ -45,9 +49,12 @@ void bell_gather(struct postgres_store *store)
         struct store_lane *lane = store->lanes.touched[i];
         int64_t ready = lane->lane.counts.ready - lane->shown.committed.ready;
         int64_t dead = lane->lane.counts.dead - lane->shown.committed.dead;
-        bool news = ready > 0 || dead != 0 || lane->next_at != INSTANT_NONE;
-        if (news && !store_owns(store, lane->lane.destination))
-            lane_append(&store->node, lane, ready > 0 ? ready : 0, dead);
+        bool news = ready > 0 || dead != 0 || lane->next_at != INSTANT_NONE || lane->low_rank != INT64_MAX;
+        if (!store_owns(store, lane->lane.destination)) {
+            if (news)
+                lane_append(&store->node, lane, ready > 0 ? ready : 0, dead);
+            lane->low_rank = lane->low_seq = INT64_MAX;
+        }
         lane->next_at = INSTANT_NONE;
     }
     pthread_mutex_unlock(&store->node.bell.mutex);
@@ -121,8 +128,8 @@ static bool line_read(struct slice line, struct arena *memory, struct lane_heard
     struct lane_heard heard = { 0 };
     if (sscanf(line.data, "a %" SCNd64 " %" SCNd64, &ret_heard->acked, &ret_heard->token) == 2)
         return true;
-    if (sscanf(line.data, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %n", &heard.lane, &heard.ready, &heard.dead,
-               &heard.next_at, &at) != 4 || (size_t)at >= line.len)
+    if (sscanf(line.data, "r %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %n", &heard.lane, &heard.ready,
+               &heard.dead, &heard.next_at, &heard.low_rank, &at) != 5 || (size_t)at >= line.len)
         return false;
     const char *names = line.data + at, *space = memchr(names, ' ', line.len - (size_t)at);
     if (!space)
@@ -147,6 +154,54 @@ static bool text_read(struct slice text, struct arena *memory, struct lane_heard
     return true;
 }
 
+void postgres_recall(struct store *base)
+{
+    assert(base->ops == &postgres_store_ops);
+    atomic_fetch_add(&((struct postgres_store *)base)->low_mark, 1);
+}
+
+/* For the thread that writes, before its next batch: the claim that this leads to is in none before. */
+static void lows_add(struct postgres_store *store, const struct lane_heard *heard, size_t count)
+{
+    struct postgres_node *node = &store->node;
+    pthread_mutex_lock(&node->bell.mutex);
+    for (size_t i = 0; i < count; i++) {
+        if (heard[i].acked != 0 || heard[i].low_rank == INT64_MAX)
+            continue;
+        if (node->bell.low_count == LOWS_MAX) {
+            node->bell.low_count = 0;
+            postgres_recall(&store->base); /* all of them, then */
+        }
+        node->bell.lows[node->bell.low_count++] = (struct postgres_low){ heard[i].lane, heard[i].low_rank };
+    }
+    pthread_mutex_unlock(&node->bell.mutex);
+}
+
+/* A lane may begin earlier than this process knows, since another node has added to it. */
+static void lows_heed(struct postgres_store *store)
+{
+    struct postgres_node *node = &store->node;
+    pthread_mutex_lock(&node->bell.mutex);
+    for (size_t i = 0; i < node->bell.low_count; i++) {
+        struct store_lane *lane = lane_table_by_id(&store->lanes, node->bell.lows[i].lane);
+        if (!lane || node->bell.lows[i].rank > lane->low_rank)
+            continue;
+        lane->low_rank = node->bell.lows[i].rank;
+        lane->low_seq = INT64_MIN;
+    }
+    node->bell.low_count = 0;
+    pthread_mutex_unlock(&node->bell.mutex);
+}
+
+enum status postgres_apply_heard(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
+                                 struct error *err)
+{
+    struct postgres_store *store = (struct postgres_store *)base;
+    if (store->shared)
+        lows_heed(store);
+    return postgres_apply(base, now, ops, count, memory, err);
+}
+
 enum status postgres_hear(struct store *base, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,
                           struct error *err)
 {
@@ -165,10 +220,13 @@ enum status postgres_hear(struct store *base, struct arena *memory, struct lane_
     for (PGnotify *notice; node->link.conn && (notice = PQnotifies(node->link.conn)); PQfreemem(notice)) {
         if (notice->be_pid == PQbackendPID(node->link.conn))
             continue;
-        atomic_fetch_add(&store->low_mark, 1); /* jobs came that this process has not seen */
         missed = !text_read(slice_from(notice->extra), memory, *ret_heard, HEARD_MAX, ret_count) || missed;
     }
-    return missed ? error_set(err, STATUS_AWAY, "some of what rang may not have been heard") : STATUS_OK;
+    lows_add(store, *ret_heard, *ret_count);
+    if (!missed)
+        return STATUS_OK;
+    postgres_recall(base);
+    return error_set(err, STATUS_AWAY, "some of what rang may not have been heard");
 }
 
 int postgres_bell(struct store *base)

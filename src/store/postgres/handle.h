@@ -44,6 +44,12 @@ struct postgres_shard {
     char text[];
 };
 
+enum { LOWS_MAX = 256 };
+
+struct postgres_low {
+    int64_t lane, rank; /* something of that rank, and perhaps nothing below it, is ready */
+};
+
 /* The node of a store that several share, and its own connection: only the thread that beats uses that. */
 struct postgres_node {
     char *name, *url, *place;
@@ -53,6 +59,8 @@ struct postgres_node {
         pthread_mutex_t mutex; /* between who writes and who rings */
         struct buffer text;
         bool all; /* there was more than fits: others look at everything */
+        struct postgres_low lows[LOWS_MAX]; /* that were heard, and the writer has not heeded */
+        size_t low_count;
     } bell;
     bool deaf; /* since `hear` was asked last the link was not there */
     /* The server's time less the ticks of this machine, in ms: as estimated, and how much it is shown as. */
@@ -117,6 +125,10 @@ void heads_leave(struct postgres_store *store, instant now);
 enum status postgres_beat(struct store *base, uint64_t config, struct error *err);
 enum status postgres_fence(struct store *base, int64_t session, int64_t beat, instant now, struct error *err);
 enum status postgres_ring(struct store *base, struct error *err);
+void postgres_recall(struct store *base);
+/* Where lanes begin, as far as others told, comes before the batch. */
+enum status postgres_apply_heard(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
+                                 struct error *err);
 enum status postgres_hear(struct store *base, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,
                           struct error *err);
 int postgres_bell(struct store *base);

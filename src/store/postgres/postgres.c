@@ -389,6 +389,7 @@ static bool node_name(struct postgres_store *store, const struct store_settings 
     node->url = text_of(settings->node_url);
     node->place = text_of(settings->node_place);
     store->shared = settings->node.len > 0;
+    atomic_init(&store->low_mark, store->shared ? 1 : 0); /* where a lane begins is not known when it is met */
     return node->name && node->url && node->place;
 }
 
@@ -464,7 +465,7 @@ const struct store_ops postgres_store_ops = {
     .name = "postgres",
     .writers_max = 1,
     .close = postgres_close,
-    .apply = postgres_apply,
+    .apply = postgres_apply_heard,
     .outcome = postgres_outcome,
     .begin = postgres_begin,
     .end = postgres_end,
@@ -472,6 +473,7 @@ const struct store_ops postgres_store_ops = {
     .fence = postgres_fence,
     .ring = postgres_ring,
     .hear = postgres_hear,
+    .recall = postgres_recall,
     .bell = postgres_bell,
     .sync = postgres_sync,
     .tend = postgres_tend,

@@ -37,6 +37,8 @@ void shards_commit(struct postgres_store *store)
     size_t cursor = 0;
     for (struct map_entry *entry; store->shards.touched && (entry = map_next(&store->shards.by_name, &cursor));) {
         struct postgres_shard *shard = entry->value;
+        if (shard->owned && !shard->owned_before)
+            postgres_recall(&store->base); /* where its lanes begin was somebody else's to know */
         shard->owned_before = shard->owned;
         shard->is_new = false;
     }

@@ -71,14 +71,13 @@ static enum status tend_rarely(struct postgres_store *store, instant now, struct
     return status;
 }
 
-/* How much waits in the store with what others added, for the limits; and lanes may begin earlier than is known. */
+/* How much waits in the store with what others added, for the limits. */
 enum status postgres_tend(struct store *base, instant now, struct error *err)
 {
     struct postgres_store *store = (struct postgres_store *)base;
     PGresult *answer = NULL;
     if (!store->shared || store->in_doubt || !store->link.conn)
         return STATUS_OK;
-    atomic_fetch_add(&store->low_mark, 1);
     enum status status = tend_ask(store, ASK_BACKLOG, NULL, &answer, err);
     if (status == STATUS_OK) {
         store->lanes.waiting = value_int(answer, 0, 0);
