@@ -314,6 +314,25 @@ static void at_rest_it_is_quiet(void **state)
     rig_end(&rig);
 }
 
+/* One that has nothing to tell rests for a second; a daemon that stops does not wait for that. */
+static void a_stop_wakes_it(void **state)
+{
+    enum { STOPS = 20 };
+    struct rig rig;
+    (void)state;
+    rig_begin(&rig, DESTINATIONS, 100000);
+    int64_t began = clock_ticks_ns();
+    for (int i = 0; i < STOPS; i++) {
+        go_on(&rig);
+        rest(); /* so that it rests, too */
+        forward_stop(rig.forward);
+    }
+    int64_t took_ms = (clock_ticks_ns() - began) / 1000000;
+    check(took_ms < STOPS * 1000 / 2, "%d stops took %lld ms", STOPS, (long long)took_ms);
+    rig.forward = NULL;
+    rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +342,7 @@ int main(void)
         cmocka_unit_test(nobody_takes_an_events_place),
         cmocka_unit_test(a_callback_is_made),
         cmocka_unit_test(at_rest_it_is_quiet),
+        cmocka_unit_test(a_stop_wakes_it),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);
