@@ -57,7 +57,7 @@ static void row_alter(const struct postgres_proxy *proxy, const char *message, s
         struct slice value = { message + at + 4, width > 0 ? (size_t)width : 0 };
         at += 4 + value.len;
         if (i == proxy->column)
-            value = slice_from(proxy->value);
+            value = proxy->value_len > 0 ? (struct slice){ proxy->value, proxy->value_len } : slice_from(proxy->value);
         int_put(&body, width < 0 && i != proxy->column ? 0xffffffffu : value.len, 4);
         buffer_append(&body, value);
     }

@@ -20,6 +20,7 @@ struct postgres_proxy {
     /* In answers of so many columns, this one's value is another; 0 columns: none is. */
     int columns, column;
     const char *value;
+    size_t value_len; /* 0: it is a text */
     enum proxy_cut cut;
     const char *cut_at; /* the statement that the cut is for: one that the client runs by this name */
     bool refuses;       /* new connections end at once */

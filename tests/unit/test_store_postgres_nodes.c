@@ -1,4 +1,5 @@
 /* A store on PostgreSQL that nodes share: trims of all chains, sessions that ended, and what the bell tells. */
+#include "base/clock.h"
 #include "store/postgres/postgres.h"
 #include "support/check.h"
 #include "support/postgres_fixture.h"
@@ -169,6 +170,167 @@ static void test_more_is_claimed_than_is_remembered(void **state)
     fixture_drop(&f);
 }
 
+/* ---- two nodes ---- */
+
+struct pair {
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct store_fixture a, b; /* a owns "d", and hears */
+};
+
+static void pair_begin(struct pair *pair)
+{
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct error err = { 0 };
+    struct lane_heard *heard = NULL;
+    size_t count = 0;
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    postgres_server_schema(pair->address);
+    pair->a = fixture_on(store_at(pair->address, &one));
+    pair->b = fixture_on(store_at(pair->address, &two));
+    must(pair->a.store->ops->beat(pair->a.store, 1, &err), &err);
+    must(pair->b.store->ops->beat(pair->b.store, 1, &err), &err);
+    (void)!pair->a.store->ops->hear(pair->a.store, &pair->a.memory, &heard, &count, &err); /* what rang before is not known */
+    assert_run(&pair->a, &own, STATUS_OK);
+}
+
+static void pair_end(struct pair *pair)
+{
+    fixture_drop(&pair->a);
+    fixture_drop(&pair->b);
+}
+
+static PGconn *connection_to(const char *address)
+{
+    char whole[POSTGRES_ADDRESS_BYTES + 16];
+    snprintf(whole, sizeof whole, "postgres:%s", address);
+    PGconn *conn = PQconnectdb(whole);
+    check(PQstatus(conn) == CONNECTION_OK, "%s", PQerrorMessage(conn));
+    return conn;
+}
+
+static void run_in(PGconn *conn, const char *sql)
+{
+    PGresult *answer = PQexec(conn, sql);
+    ExecStatusType status = PQresultStatus(answer);
+    check(status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK, "%s", PQerrorMessage(conn));
+    PQclear(answer);
+}
+
+/* What was on its way when a node was taken for dead holds nobody up: its connections end, and their locks. */
+static void test_a_fence_ends_what_was_left_open(void **state)
+{
+    struct pair pair;
+    struct error err = { 0 };
+    char sql[160];
+    (void)state;
+    pair_begin(&pair);
+    int64_t lane = put(&pair.a, "locked"), session = pair.a.store->session;
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'insist %lld'", (long long)session);
+    assert_int_equal(number_of(pair.address, sql), 1); /* the writer's own, which has nothing open, and may stay */
+    PGconn *left = connection_to(pair.address);
+    char name[80];
+    snprintf(name, sizeof name, "SET application_name = 'insist %lld'", (long long)session);
+    run_in(left, name);
+    run_in(left, "BEGIN; SELECT * FROM queue FOR UPDATE"); /* the first trip of a batch, of which the second never comes */
+    must(pair.b.store->ops->fence(pair.b.store, session, 1, pair.b.now, &err), &err);
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    assert_run(&pair.b, &own, STATUS_OK);
+    struct store_op claim = claim_op(&pair.b, lane, 1); /* or it would wait until the lock's time is over, and fail */
+    assert_run(&pair.b, &claim, STATUS_OK);
+    assert_int_equal(claim.claim.ret_count, 1);
+    PGresult *answer = PQexec(left, "COMMIT");
+    assert_true(PQresultStatus(answer) == PGRES_FATAL_ERROR && PQstatus(left) == CONNECTION_BAD);
+    PQclear(answer);
+    PQfinish(left);
+    pair_end(&pair);
+}
+
+/* A notification takes 8,000 bytes: many lanes go in several, and what is too much for those is told as everything. */
+static void test_a_bell_has_any_number_of_lanes(void **state)
+{
+    enum { FEW = 300, MANY = 8000, AT_A_TIME = 1000 };
+    struct pair pair;
+    struct error err = { 0 };
+    struct lane_heard *heard;
+    char tenant[64];
+    size_t told = 0, count;
+    (void)state;
+    pair_begin(&pair);
+    for (int i = 0; i < FEW; i++) {
+        snprintf(tenant, sizeof tenant, "tenant-%040d", i);
+        struct store_op op = insert_op(&pair.b, "d", tenant, "");
+        assert_run(&pair.b, &op, STATUS_OK);
+    }
+    must(pair.b.store->ops->ring(pair.b.store, &err), &err);
+    for (int i = 0; i < ASKED_MAX && told < FEW; i++, told += count) {
+        must(pair.a.store->ops->hear(pair.a.store, &pair.a.memory, &heard, &count, &err), &err);
+        for (size_t k = 0; k < count; k++)
+            check(heard[k].ready == 1 && slice_equal(heard[k].destination, SLICE("d")), "line %zu", told + k);
+        if (count == 0)
+            sleep_ms(1);
+    }
+    assert_int_equal(told, FEW);
+    for (int i = 0; i < MANY; i += AT_A_TIME) {
+        static struct store_op ops[AT_A_TIME];
+        static char tenants[AT_A_TIME][64];
+        for (int k = 0; k < AT_A_TIME; k++) {
+            snprintf(tenants[k], sizeof tenants[k], "many-%040d", i + k);
+            ops[k] = insert_op(&pair.b, "d", tenants[k], "");
+        }
+        fixture_apply(&pair.b, ops, AT_A_TIME);
+        fixture_forget(&pair.b);
+    }
+    must(pair.b.store->ops->ring(pair.b.store, &err), &err);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < ASKED_MAX && status == STATUS_OK; i++) {
+        status = pair.a.store->ops->hear(pair.a.store, &pair.a.memory, &heard, &count, &err);
+        if (status == STATUS_OK)
+            sleep_ms(ASK_PAUSE_MS);
+    }
+    assert_string_equal(status_name(status), status_name(STATUS_AWAY)); /* who hears that looks at all lanes */
+    pair_end(&pair);
+}
+
+static void number_put(instant value, char ret_bytes[8])
+{
+    for (int i = 0; i < 8; i++)
+        ret_bytes[i] = (char)(value >> (56 - 8 * i));
+}
+
+/* The store's clock is the server's as the beats tell it: followed forward at once, never back. */
+static void test_time_is_the_servers(void **state)
+{
+    struct postgres_proxy proxy;
+    struct error err = { 0 };
+    char address[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES], bytes[8];
+    const struct store_settings one = node_named("one");
+    (void)state;
+    postgres_server_schema(address);
+    postgres_proxy_open(&proxy);
+    postgres_proxy_address(&proxy, address, through);
+    struct store *store = store_at(through, &one);
+    must(store->ops->beat(store, 1, &err), &err);
+    instant machine = clock_now(), first = store->ops->clock(store);
+    check(first > machine - MINUTE_MS && first < machine + MINUTE_MS, "%lld ms off", (long long)(first - machine));
+
+    proxy.column = 0;
+    proxy.value = bytes;
+    proxy.value_len = sizeof bytes;
+    number_put(machine + HOUR_MS, bytes);
+    proxy.columns = 1;
+    must(store->ops->beat(store, 1, &err), &err);
+    instant ahead = store->ops->clock(store);
+    check(ahead >= machine + HOUR_MS - MINUTE_MS, "%lld ms ahead", (long long)(ahead - machine));
+
+    number_put(machine, bytes); /* the server's was put back, or a standby with another clock took over */
+    must(store->ops->beat(store, 1, &err), &err);
+    instant back = store->ops->clock(store);
+    check(back >= ahead && back < ahead + MINUTE_MS, "%lld ms after", (long long)(back - ahead));
+    proxy.columns = 0;
+    store->ops->close(store);
+    postgres_proxy_close(&proxy);
+}
+
 /* ---- dead rows ---- */
 
 enum { WORKED = 600, AT_ONCE = 10 };
@@ -176,12 +338,8 @@ enum { WORKED = 600, AT_ONCE = 10 };
 /* Somebody who reads for hours, as pg_dump does: nothing that was there when it began may be cleared away. */
 static PGconn *snapshot_hold(const char *address)
 {
-    char whole[POSTGRES_ADDRESS_BYTES + 16];
-    snprintf(whole, sizeof whole, "postgres:%s", address);
-    PGconn *conn = PQconnectdb(whole);
-    PGresult *answer = PQexec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM queue");
-    check(PQresultStatus(answer) == PGRES_TUPLES_OK, "%s", PQerrorMessage(conn));
-    PQclear(answer);
+    PGconn *conn = connection_to(address);
+    run_in(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM queue");
     return conn;
 }
 
@@ -241,33 +399,24 @@ static void ring_and_hear(struct store_fixture *from, struct store_fixture *to)
 /* The same where another node adds the jobs, and its bell is heard between claims; a second passes with each. */
 static void test_nor_where_another_node_adds(void **state)
 {
-    (void)state;
-    char address[POSTGRES_ADDRESS_BYTES];
-    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct pair pair;
+    struct store_fixture *a = &pair.a, *b = &pair.b;
     struct error err = { 0 };
-    struct lane_heard *heard = NULL;
-    size_t count = 0;
     int64_t lane = 0;
-    struct store_op take = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
-    postgres_server_schema(address);
-    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
-    must(a.store->ops->beat(a.store, 1, &err), &err);
-    must(b.store->ops->beat(b.store, 1, &err), &err);
-    (void)!a.store->ops->hear(a.store, &a.memory, &heard, &count, &err); /* what rang before is not known */
-    assert_run(&a, &take, STATUS_OK);
-    PGconn *snapshot = snapshot_hold(address);
+    (void)state;
+    pair_begin(&pair);
+    PGconn *snapshot = snapshot_hold(pair.address);
     for (int i = 0; i < WORKED; i += AT_ONCE) {
-        b.now = a.now += SECOND_MS;
+        b->now = a->now += SECOND_MS;
         for (int j = 0; j < AT_ONCE; j++)
-            lane = put(&b, "");
-        ring_and_hear(&b, &a);
-        must(a.store->ops->tend(a.store, a.now, &err), &err);
-        work_off(&a, lane);
-        fixture_forget(&b);
+            lane = put(b, "");
+        ring_and_hear(b, a);
+        must(a->store->ops->tend(a->store, a->now, &err), &err);
+        work_off(a, lane);
+        fixture_forget(b);
     }
-    fixture_drop(&a);
-    fixture_drop(&b);
-    int64_t read = entries_read(address);
+    pair_end(&pair);
+    int64_t read = entries_read(pair.address);
     check(read >= WORKED && read <= 4 * WORKED, "%lld entries for %d jobs", (long long)read, WORKED);
     PQfinish(snapshot);
 }
@@ -282,68 +431,61 @@ static void expect_next(struct store_fixture *f, int64_t lane, const char *id)
 /* What comes before all that was claimed is found, whoever brought it there and however its owner hears of it. */
 static void test_what_another_puts_in_front_is_found(void **state)
 {
+    struct pair pair;
+    struct store_fixture *a = &pair.a, *b = &pair.b;
+    struct store_op own = { .kind = OP_GIVE, .own = { .destination = SLICE("d") } };
     (void)state;
-    char address[POSTGRES_ADDRESS_BYTES];
-    const struct store_settings one = node_named("one"), two = node_named("two");
-    struct error err = { 0 };
-    struct lane_heard *heard = NULL;
-    size_t count = 0;
-    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
-    postgres_server_schema(address);
-    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
-    must(a.store->ops->beat(a.store, 1, &err), &err);
-    must(b.store->ops->beat(b.store, 1, &err), &err);
-    (void)!a.store->ops->hear(a.store, &a.memory, &heard, &count, &err); /* what rang before is not known */
-    assert_run(&a, &own, STATUS_OK);
-    b.now = a.now += HOUR_MS;
-    int64_t lane = put(&a, "first");
-    put(&b, "second");
-    put(&b, "last");
-    ring_and_hear(&b, &a);
-    expect_next(&a, lane, "first");
-    expect_next(&a, lane, "second"); /* here it begins now */
+    pair_begin(&pair);
+    b->now = a->now += HOUR_MS;
+    int64_t lane = put(a, "first");
+    put(b, "second");
+    put(b, "last");
+    ring_and_hear(b, a);
+    expect_next(a, lane, "first");
+    expect_next(a, lane, "second"); /* here it begins now */
 
-    b.now -= HOUR_MS / 2;
-    put(&b, "older"); /* its clock is behind, or its class is higher */
-    ring_and_hear(&b, &a);
-    expect_next(&a, lane, "older");
+    b->now -= HOUR_MS / 2;
+    put(b, "older"); /* its clock is behind, or its class is higher */
+    ring_and_hear(b, a);
+    expect_next(a, lane, "older");
 
-    b.now -= MINUTE_MS;
-    put(&b, "untold");
-    a.store->ops->recall(a.store); /* who added it died before it could ring */
-    expect_next(&a, lane, "untold");
+    b->now -= MINUTE_MS;
+    put(b, "untold");
+    a->store->ops->recall(a->store); /* who added it died before it could ring */
+    expect_next(a, lane, "untold");
 
     struct store_op sooner = job_op(OP_PRIORITIZE, "t", "last");
-    sooner.job.rank = b.now -= MINUTE_MS;
-    assert_run(&b, &sooner, STATUS_OK);
-    ring_and_hear(&b, &a);
-    expect_next(&a, lane, "last");
+    sooner.job.rank = b->now -= MINUTE_MS;
+    assert_run(b, &sooner, STATUS_OK);
+    ring_and_hear(b, a);
+    expect_next(a, lane, "last");
 
-    own.kind = OP_GIVE;
-    assert_run(&a, &own, STATUS_OK);
+    assert_run(a, &own, STATUS_OK);
     own.kind = OP_TAKE;
-    assert_run(&b, &own, STATUS_OK);
-    b.now -= MINUTE_MS;
-    put(&b, "meanwhile"); /* no bell rings for what one owns */
+    assert_run(b, &own, STATUS_OK);
+    b->now -= MINUTE_MS;
+    put(b, "meanwhile"); /* no bell rings for what one owns */
     own.kind = OP_GIVE;
-    assert_run(&b, &own, STATUS_OK);
+    assert_run(b, &own, STATUS_OK);
     own.kind = OP_TAKE;
-    assert_run(&a, &own, STATUS_OK);
-    expect_next(&a, lane, "meanwhile");
-    fixture_drop(&a);
-    fixture_drop(&b);
+    assert_run(a, &own, STATUS_OK);
+    expect_next(a, lane, "meanwhile");
+    pair_end(&pair);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_chains_are_trimmed),
+        cmocka_unit_test(test_more_is_claimed_than_is_remembered),
         cmocka_unit_test(test_claims_do_not_walk_what_a_snapshot_keeps),
         cmocka_unit_test(test_nor_where_another_node_adds),
+        cmocka_unit_test(test_a_fence_ends_what_was_left_open),
+        cmocka_unit_test(test_a_bell_has_any_number_of_lanes),
+        cmocka_unit_test(test_time_is_the_servers),
         cmocka_unit_test(test_what_another_puts_in_front_is_found),
         cmocka_unit_test(test_ended_sessions_are_forgotten),
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),
-        cmocka_unit_test(test_more_is_claimed_than_is_remembered),
     };
     const char *missing = postgres_server_missing();
     if (missing) {
