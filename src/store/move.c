@@ -246,7 +246,8 @@ static enum status copy_kind(struct moving *moving, enum move_kind kind)
             status = to->ops->move->write(to, kind, &page, buffer_slice(&moving->text), moving->err);
         moving->done += (int64_t)count;
         arena_release(&memory);
-        tell(moving, false, kind);
+        if (count > 0 || moving->done == 0)
+            tell(moving, false, kind);
     }
     return status;
 }
@@ -301,6 +302,23 @@ static enum status empty_check(struct moving *moving)
     return STATUS_OK;
 }
 
+/* Asked first: who has moved for an hour should not hear of it then. */
+static enum status chains_check(const struct move *move, struct error *err)
+{
+    struct arena memory = { 0 };
+    struct move_page chains = { 0 };
+    enum status status = STATUS_OK;
+    if (move->to->ops->move->one_chain)
+        status = move->from->ops->move->read(move->from, MOVE_CHAIN, NULL, &memory, &chains, err);
+    for (size_t i = 0; status == STATUS_OK && i < chains.count; i++)
+        if (row_of(&chains, i)[0].number != 0)
+            status = error_set(err, STATUS_UNSUPPORTED,
+                               "%.200s has events of nodes, which have a chain each, and a file has place for one chain;"
+                               " move it to another database. Nothing was moved", move->from->place);
+    arena_release(&memory);
+    return status;
+}
+
 /* From the first, or from where an earlier try has come to. */
 static enum status note_begin(struct moving *moving)
 {
@@ -308,7 +326,9 @@ static enum status note_begin(struct moving *moving)
     const struct move *move = moving->move;
     char identity[IDENTITY_BYTES];
     struct slice text;
-    enum status status = identify(move->from, identity, moving->err);
+    enum status status = chains_check(move, moving->err);
+    if (status == STATUS_OK)
+        status = identify(move->from, identity, moving->err);
     if (status != STATUS_OK)
         return status;
     status = note_read(move->to, &moving->note_memory, &text, moving->err);
@@ -388,7 +408,8 @@ static enum status compare_kind(struct moving *moving, enum move_kind kind)
         if (status == STATUS_OK && page.count > 0)
             after = row_of(&page, page.count - 1);
         moving->done += status == STATUS_OK ? (int64_t)page.count : 0;
-        tell(moving, true, kind);
+        if (page.count > 0 || moving->done == 0)
+            tell(moving, true, kind);
     }
     arena_release(&memories[0]);
     arena_release(&memories[1]);

@@ -62,6 +62,7 @@ const struct move_kind_facts *move_kind_facts(enum move_kind kind);
 
 /* As of store_ops.move. After the first `write` the store can be moved to, and be closed; what else it knew is not so. */
 struct move_ops {
+    bool one_chain; /* it has no place for events of nodes, which have a chain each */
     /* Rows behind the place that the first values of `after` name, NULL: from the first. At most a page. */
     enum status (*read)(struct store *store, enum move_kind kind, const struct move_value *after, struct arena *memory,
                         struct move_page *ret_page, struct error *err);

@@ -421,6 +421,36 @@ static void moves_go_on_wherever_they_ended(void **state)
     }
 }
 
+/* A file has one chain of events, and nodes have one each: that is said before anything is moved. */
+static void what_nodes_wrote_has_no_place_in_a_file(void **state)
+{
+    (void)state;
+    char from[ADDRESS_BYTES], to[ADDRESS_BYTES], other[ADDRESS_BYTES];
+    struct move_result result;
+    struct error err = { 0 };
+    struct store *store = NULL;
+    const struct store_settings node = { .node = SLICE("a"), .node_url = SLICE("http://a"), .pending_max = 100 };
+    if (no_postgres())
+        return;
+    new_address("postgres", from);
+    new_address("sqlite", to);
+    new_address("postgres", other);
+    fill(from, 4);
+    assert_int_equal(store_open(backends, slice_from(from), &node, &store, &err), STATUS_OK);
+    struct store_op note = { .kind = OP_NOTE, .data = SLICE("{}") };
+    struct arena memory = { 0 };
+    assert_int_equal(store->ops->apply(store, (instant)FIXTURE_START * SECOND_MS, &note, 1, &memory, &err), STATUS_OK);
+    arena_release(&memory);
+    store->ops->close(store);
+    pages_left = -1;
+    assert_int_equal(move_it(from, to, &result, &err), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "move it to another database"));
+    struct store_fixture f = fixture_at(to); /* no half of a move is there: it is a new store as any */
+    put(&f, "x");
+    fixture_close(&f);
+    assert_int_equal(move_it(from, other, &result, &err), STATUS_OK);
+}
+
 static void half_of_another_store_is_refused(void **state)
 {
     (void)state;
@@ -492,6 +522,7 @@ int main(void)
         cmocka_unit_test(every_column_is_moved),
         cmocka_unit_test(a_store_of_postgres_moves),
         cmocka_unit_test(moves_go_on_wherever_they_ended),
+        cmocka_unit_test(what_nodes_wrote_has_no_place_in_a_file),
         cmocka_unit_test(half_of_another_store_is_refused),
         cmocka_unit_test(what_was_changed_on_the_way_is_found),
         cmocka_unit_test(a_running_daemon_is_in_the_way),

@@ -57,7 +57,7 @@ static int open_store(const struct migration *migration, const char *option, con
         return EXIT_DONE;
     bool unusable = status == STATUS_UNSUPPORTED || status == STATUS_INVALID;
     return cli_fail(unusable ? EXIT_USAGE : EXIT_FAILED, "--%s: %s%s", option, err.text,
-                    status == STATUS_BUSY ? "; stop it first" : "");
+                    status == STATUS_BUSY ? "; all daemons are stopped for a move" : "");
 }
 
 /* A file that is not there is no source: it would be made, and be empty. */

@@ -266,24 +266,12 @@ static enum status note_write(sqlite3 *db, struct slice note, struct error *err)
     return result == SQLITE_DONE ? STATUS_OK : sqlite_failure(db, result, "write", err);
 }
 
-static enum status chains_check(enum move_kind kind, const struct move_page *page, struct error *err)
-{
-    for (size_t i = 0; i < page->count && (kind == MOVE_EVENT || kind == MOVE_CHAIN); i++)
-        if (page->values[i * (size_t)page->columns].number != 0)
-            return error_set(err, STATUS_UNSUPPORTED,
-                             "the events are in several chains, one of each node, and a file has one chain: it cannot"
-                             " hold them");
-    return STATUS_OK;
-}
-
 static enum status move_write(struct store *base, enum move_kind kind, const struct move_page *page, struct slice note,
                               struct error *err)
 {
     const struct sqlite_store *store = (const struct sqlite_store *)base;
     assert(sqlite3_get_autocommit(store->db) && note.len > 0);
-    enum status status = chains_check(kind, page, err);
-    if (status == STATUS_OK)
-        status = sqlite_exec(store->db, "BEGIN IMMEDIATE", err);
+    enum status status = sqlite_exec(store->db, "BEGIN IMMEDIATE", err);
     for (int i = 0; i < WRITES_MAX && kinds[kind].writes[i] && status == STATUS_OK; i++)
         status = rows_write(store, kinds[kind].writes[i], kind, page, err);
     if (status == STATUS_OK)
@@ -303,4 +291,6 @@ static enum status move_end(struct store *base, struct error *err)
     return note_write(db_of(base), (struct slice){ "", 0 }, err);
 }
 
-const struct move_ops sqlite_move_ops = { .read = move_read, .count = move_count, .write = move_write, .end = move_end };
+const struct move_ops sqlite_move_ops = {
+    .one_chain = true, .read = move_read, .count = move_count, .write = move_write, .end = move_end
+};
