@@ -243,7 +243,7 @@ static void tell(struct forwarder *forwarder, const struct forward *forward, con
     forwarder->logged_ms = now;
     log_event(LOG_WARN, "node_not_reached", FIELD_CSTR("node", forward->to.node), FIELD_CSTR("url", forward->to.url),
               FIELD_CSTR("error", failure),
-              FIELD_CSTR("advice", "node.url in its configuration is where the other nodes reach it"));
+              FIELD_CSTR("advice", "node.url in its configuration is where others reach it, and it must listen there"));
 }
 
 static void finish(struct forwarder *forwarder, const CURLMsg *message)
