@@ -13,6 +13,7 @@ import http.client
 import http.server
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -280,6 +281,14 @@ def check_end(tap, nodes, server):
     tap.check(verified.returncode == 0, "every chain verifies", verified.stdout + verified.stderr)
     doctor = subprocess.run([process.INSIST, "doctor", "-c", nodes["a"].config], capture_output=True, text=True)
     tap.check("synchronous_standby_names" in doctor.stdout, "doctor tells of a server without a standby", doctor.stdout)
+    for port, finding in ((nodes["a"].port, "ok"), (1, "fail")):
+        with open(nodes["a"].config) as given, open(nodes["a"].config + ".url", "w") as out:
+            out.write(given.read().replace("name: a,", f'name: a, url: "http://127.0.0.1:{port}",'))
+        doctor = subprocess.run([process.INSIST, "doctor", "-c", nodes["a"].config + ".url"], capture_output=True, text=True)
+        tap.check(re.search(f"^{finding} +node +http://127.0.0.1:{port} ", doctor.stdout, re.M),
+                  f"it asks where others do: {finding}", doctor.stdout + doctor.stderr)
+    copy = subprocess.run([process.INSIST, "backup", "copy.db", "-c", nodes["a"].config], capture_output=True, text=True)
+    tap.check(copy.returncode == 1 and "pg_basebackup" in copy.stderr, "a backup is PostgreSQL's, and insist says so", copy.stderr)
 
 
 def run(tap, programs, keep):

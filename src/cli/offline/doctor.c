@@ -143,7 +143,8 @@ static void check_version(struct doctor *doctor, struct client *client)
     json_decref(stats);
 }
 
-static void check_answers(struct doctor *doctor, struct client *client)
+/* Whether it is alive. */
+static bool check_answers(struct doctor *doctor, struct client *client)
 {
     json_t *alive = NULL, *ready = NULL;
     struct error err;
@@ -155,7 +156,8 @@ static void check_answers(struct doctor *doctor, struct client *client)
                     member_text(alive, "detail") ? member_text(alive, "detail") : "look at its log, restart it");
     else
         doctor_tell(doctor, FINDING_OK, "daemon", "%s is alive", client->base);
-    if (status == 200) {
+    bool is_alive = status == 200;
+    if (is_alive) {
         status = get(client, "/readyz", &ready, &err);
         const char *detail = member_text(ready, "detail");
         if (status == 200)
@@ -167,6 +169,28 @@ static void check_answers(struct doctor *doctor, struct client *client)
     }
     json_decref(alive);
     json_decref(ready);
+    return is_alive;
+}
+
+/* Calls that only this node can answer come to it by its node.url; that its own address answers says nothing of that. */
+static void check_node(struct doctor *doctor)
+{
+    struct client client;
+    struct cli cli = *doctor->cli;
+    json_t *alive = NULL;
+    struct error err;
+    if (!doctor->config || !doctor->config->node.name || !doctor->config->node.url)
+        return;
+    cli.server = doctor->config->node.url;
+    int status = client_open(&cli, &client) == EXIT_DONE ? get(&client, "/livez", &alive, &err) : 0;
+    if (status == 200)
+        doctor_tell(doctor, FINDING_OK, "node", "%s answers, where other nodes ask for this one", cli.server);
+    else
+        doctor_tell(doctor, FINDING_FAIL, "node",
+                    "%s (node.url) does not answer, and other nodes ask there for what this one owns: it must listen there"
+                    " (listen), and nothing may be between", cli.server);
+    json_decref(alive);
+    client_close(&client);
 }
 
 static void doctor_daemon(struct doctor *doctor)
@@ -174,6 +198,7 @@ static void doctor_daemon(struct doctor *doctor)
     struct client client;
     struct cli cli = *doctor->cli;
     char listen[LISTEN_TEXT_BYTES + 8];
+    bool is_alive = false;
     if (!cli.server && doctor->config) {
         struct listen_address at = doctor->config->listen;
         if (strcmp(at.host, "0.0.0.0") == 0 || strcmp(at.host, "::") == 0)
@@ -184,10 +209,12 @@ static void doctor_daemon(struct doctor *doctor)
         cli.server = listen;
     }
     if (client_open(&cli, &client) == EXIT_DONE)
-        check_answers(doctor, &client);
+        is_alive = check_answers(doctor, &client);
     else
         doctor_tell(doctor, FINDING_FAIL, "daemon", "cannot be asked");
     client_close(&client);
+    if (is_alive)
+        check_node(doctor);
 }
 
 /* ---- The command ---- */
