@@ -331,6 +331,29 @@ static void test_time_is_the_servers(void **state)
     postgres_proxy_close(&proxy);
 }
 
+/* Lists are by number, the newest first: a node that adds little has no numbers of an hour ago. */
+static void test_numbers_follow_arrival(void **state)
+{
+    struct pair pair;
+    struct error err = { 0 };
+    int64_t last = 0;
+    (void)state;
+    pair_begin(&pair);
+    for (int i = 0; i < 6; i++) {
+        struct store_fixture *f = i % 2 ? &pair.b : &pair.a;
+        char id[8];
+        snprintf(id, sizeof id, "j%d", i);
+        put(f, id);
+        int64_t seq = read_job(f, "t", id).seq;
+        check(seq > last, "job %d has number %lld, the one before %lld", i, (long long)seq, (long long)last);
+        last = seq;
+        pair.b.now = pair.a.now += MINUTE_MS;
+        must(pair.a.store->ops->tend(pair.a.store, pair.a.now, &err), &err);
+        must(pair.b.store->ops->tend(pair.b.store, pair.b.now, &err), &err);
+    }
+    pair_end(&pair);
+}
+
 /* ---- dead rows ---- */
 
 enum { WORKED = 600, AT_ONCE = 10 };
@@ -483,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_a_fence_ends_what_was_left_open),
         cmocka_unit_test(test_a_bell_has_any_number_of_lanes),
         cmocka_unit_test(test_time_is_the_servers),
+        cmocka_unit_test(test_numbers_follow_arrival),
         cmocka_unit_test(test_what_another_puts_in_front_is_found),
         cmocka_unit_test(test_ended_sessions_are_forgotten),
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),

@@ -64,6 +64,7 @@ static enum status tend_rarely(struct postgres_store *store, instant now, struct
 {
     if (now - store->heads.at < EVERY_MS && now >= store->heads.at)
         return STATUS_OK;
+    store->ids.seqs.left = 0; /* so that the order of numbers is that of arrival, to a minute, whoever gave them */
     enum status status = heads_note(store, err);
     if (status == STATUS_OK && store_is_steward(store))
         status = ended_forget(store, now, err);
