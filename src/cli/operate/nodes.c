@@ -15,8 +15,8 @@ static int show_nodes(const struct cli *cli, json_t *answer, struct buffer *out)
         { "SINCE", "since", SHOW_TIME },
         { "SILENT MS", "last_seen_ms", SHOW_NUMBER },
         { "DRAINING", "draining", SHOW_TEXT },
-        { "PINNED", "pinned", SHOW_BRIEF },
-        { "DESTINATIONS", "destinations", SHOW_BRIEF },
+        { "PINNED", "pinned", SHOW_LIST },
+        { "DESTINATIONS", "destinations", SHOW_LIST },
     };
     const json_t *nodes = json_object_get(answer, "nodes");
     if (json_array_size(nodes) == 0)

@@ -46,6 +46,16 @@ static void append_dump(const json_t *value, struct buffer *out)
     }
 }
 
+static void append_list(const json_t *values, struct buffer *out)
+{
+    size_t i;
+    const json_t *value;
+    json_array_foreach(values, i, value) {
+        buffer_append_text(out, i > 0 ? ", " : "");
+        show_value(value, SHOW_TEXT, out);
+    }
+}
+
 void show_value(const json_t *value, enum show_as as, struct buffer *out)
 {
     char text[UNITS_TEXT_BYTES];
@@ -63,6 +73,8 @@ void show_value(const json_t *value, enum show_as as, struct buffer *out)
         buffer_printf(out, "%.6g", json_real_value(value));
     } else if (json_is_boolean(value)) {
         buffer_append_text(out, json_is_true(value) ? "yes" : "no");
+    } else if (as == SHOW_LIST) {
+        append_list(value, out);
     } else {
         append_dump(value, out);
     }
@@ -100,9 +112,8 @@ void show_table_init(struct table *table, struct table_column columns[TABLE_COLU
 {
     for (size_t i = 0; i < count; i++) {
         bool right = shown[i].as == SHOW_NUMBER || shown[i].as == SHOW_MS || shown[i].as == SHOW_SPAN;
-        columns[i] = (struct table_column){ shown[i].title, right                       ? TABLE_RIGHT
-                                                           : shown[i].as == SHOW_BRIEF ? TABLE_BRIEF
-                                                                                       : TABLE_LEFT };
+        bool brief = shown[i].as == SHOW_BRIEF || shown[i].as == SHOW_LIST;
+        columns[i] = (struct table_column){ shown[i].title, right ? TABLE_RIGHT : brief ? TABLE_BRIEF : TABLE_LEFT };
     }
     table_init(table, columns, count);
 }

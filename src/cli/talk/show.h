@@ -13,6 +13,7 @@
 enum show_as {
     SHOW_TEXT,
     SHOW_BRIEF,  /* text that is cut first where the terminal is narrow */
+    SHOW_LIST,   /* likewise, of names */
     SHOW_NUMBER, /* to the right */
     SHOW_TIME,   /* 2025-01-12 10:51:41Z */
     SHOW_MS,     /* a duration: 1m30s */
