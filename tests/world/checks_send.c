@@ -586,7 +586,8 @@ static void expect(struct world *world, const struct flight *flight)
     /* In an outage the first failure of each job is free, and from then on those that somebody judged count. */
     instant since = engine_destination(world->engine, slice_from(dest_names[shadow->dest])).outage_since;
     bool look = since != INSTANT_NONE && !question && may_pass(outcome) && (shadow->sent_held || flight->send->use_fallback);
-    bool known = look && shadow->look_failed_at >= since; /* to the checks; the engine knows of questions and workers, too */
+    /* To the checks; the engine knows of questions and workers, too. What is to come was of before the clock was put back. */
+    bool known = look && shadow->look_failed_at >= since && shadow->look_failed_at <= world_now(world);
     bool used = known || (look && job->look_failed_at != INSTANT_NONE && job->look_failed_at >= since);
     bool judged = known && outcome == OUTCOME_TRANSIENT && !criterion_away(outcome, flight->answer.code);
     shadow->expected.unspent = !attempted || (look && !used) || outcome == OUTCOME_BLOCKED;

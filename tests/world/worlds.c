@@ -247,6 +247,9 @@ static void look_after(struct world *world)
             if (lane > 0)
                 assert_int_equal(engine_resume_tenant(world->engine, lane, &error), STATUS_OK);
         }
+        for (int lane = 1; lane <= LANES_MAX; lane++) /* those that the store has forgotten, with their last job */
+            if (world->lanes[lane].dest == dest && engine_lane_hold(world->engine, lane).held)
+                assert_int_equal(engine_resume_tenant(world->engine, lane, &error), STATUS_OK);
         struct destination_status status = engine_destination(world->engine, name);
         if (strcmp(status.mode, "contingency") == 0 && status.cause && strcmp(status.cause, "operator") == 0)
             assert_int_equal(engine_leave_contingency(world->engine, name, &error), STATUS_OK);
