@@ -61,7 +61,8 @@ static struct postgres_claimed *claimed_copy(const struct postgres_entry *entry)
         return NULL;
     char *end = lease->text;
     for (int i = 0; i < TEXTS; i++) {
-        memcpy(end, texts[i]->data, texts[i]->len);
+        if (texts[i]->len > 0) /* one that was never set has no place either */
+            memcpy(end, texts[i]->data, texts[i]->len);
         texts[i]->data = end;
         end += texts[i]->len;
     }
