@@ -106,9 +106,16 @@ bool claimed_recall(struct postgres_batch *batch, int64_t seq, int64_t token)
     if (!lane || lease->job.lease_token != token)
         return false;
     struct postgres_entry *entry = arena_alloc(&batch->round.memory, sizeof *entry);
+    struct slice *texts[TEXTS];
     if (!entry)
         return false;
     entry->job = lease->job;
+    texts_of(&entry->job, texts);
+    for (int i = 0; i < TEXTS; i++) { /* the lease may be forgotten before the round ends */
+        *texts[i] = arena_copy(&batch->round.memory, *texts[i]);
+        if (!texts[i]->data)
+            return false;
+    }
     entry->job.destination = lane->lane.destination;
     entry->job.tenant = lane->lane.tenant;
     entry->before = entry->job;
