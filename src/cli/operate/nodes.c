@@ -40,9 +40,9 @@ int command_nodes(struct cli *cli)
         return cli_usage("nodes", "name the node");
     if (!drains && cli->arguments.count > 1)
         return cli_usage("nodes", "unexpected argument \"%s\"", cli->arguments.items[1]);
+    if (drains)
+        return action_run(cli, &(struct action){ .method = "POST", .path = "/v1/nodes", .name = cli->arguments.items[1],
+                                                 .verb = "drain" });
     url_init(&url, "/v1/nodes");
-    if (!drains)
-        return client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_nodes);
-    return action_run(cli, &(struct action){ .method = "POST", .path = "/v1/nodes", .name = cli->arguments.items[1],
-                                             .verb = "drain" });
+    return client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_nodes);
 }
