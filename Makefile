@@ -251,9 +251,10 @@ check_leaves := test_store_contract_postgres test_store_faults test_store_power 
     test_engine_concurrency test_engine_looks test_engine_faults test_engine_audit test_lane_memory \
     test_runtests.py test_docs.sh events.sh newcomer.sh demo.sh migrate.py
 
+# Half of them wait for most of their time: more are run at once than there are processors.
 check:
 	@tools/deps check
-	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,WORLDS_SECONDS=5 NODES_FAULTS=10000 LEAVE="$(check_leaves)")
+	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,JOBS=$$(($(JOBS) + 2)) WORLDS_SECONDS=5 NODES_FAULTS=10000 LEAVE="$(check_leaves)")
 
 .PHONY: stage-clang-builds stage-crash-address stage-crash-thread stage-cases-thread stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes

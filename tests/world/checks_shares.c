@@ -141,14 +141,14 @@ static int64_t part_at_most(const struct standing *standing, int64_t slots, int6
 
 /*
  * What the others surely miss of their shares; those that have nothing to do for now of half of the slots at most. Who
- * waits with jobs that are claimed ahead has something to do.
+ * waits with jobs that are claimed ahead has something to do; who is held looks with what it has, and misses nothing.
  */
 static int64_t missed(const struct world *world, const struct standing *standing, enum shares_side side, int64_t slots, int besides)
 {
     int64_t due = 0, idle = 0;
     for (int lane = 1; lane <= world->lane_top; lane++) {
         const struct lane_state *known = known_lane(world, lane);
-        if (lane == besides || !known || known->dest != standing->dest || !surely_active(world, lane))
+        if (lane == besides || !known || known->dest != standing->dest || !surely_active(world, lane) || known->hold.held)
             continue;
         int64_t misses = part(slots, weight_of(world, world->lanes[lane].dest, world->lanes[lane].tenant), standing->may) - known->share.held[side];
         misses = misses > 0 ? misses : 0;
