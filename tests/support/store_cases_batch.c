@@ -344,6 +344,19 @@ void batch_fails_and_leaves_nothing(struct store_fixture *f, batch_try try)
     assert_text(read_job(f, "t", "redrive").payload, "corrected");
 }
 
+/* A worker that says it twice, in a hurry: the first word counts. */
+static void a_lease_is_settled_once_in_a_batch(void **state)
+{
+    struct store_fixture *f = *state;
+    struct job job = take(f, put(f, "twice"));
+    struct store_op batch[] = { settle_op(&job, EVENT_DELIVER), settle_op(&job, EVENT_RELEASE), settle_op(&job, EVENT_DELIVER) };
+    fixture_apply(f, batch, sizeof batch / sizeof *batch);
+    assert_int_equal(batch[0].status, STATUS_OK);
+    assert_int_equal(batch[1].status, STATUS_CONFLICT);
+    assert_int_equal(batch[2].status, STATUS_CONFLICT);
+    assert_state(f, "twice", STATE_COMPLETED);
+}
+
 /* The caller's memory for the results is too little. */
 static enum status try_with_little(struct store_fixture *f, struct store_op *ops, size_t count, size_t round)
 {
@@ -365,6 +378,7 @@ const struct store_case store_cases_batch[] = {
     { "one refusal leaves the others alone", one_refusal_leaves_the_others_alone },
     { "a batch sees all its rows", a_batch_sees_all_its_rows },
     { "leases end and begin in one batch", leases_end_and_begin_in_one_batch },
+    { "a lease is settled once in a batch", a_lease_is_settled_once_in_a_batch },
     { "a batch may be as large as said", a_batch_may_be_as_large_as_said },
     { "payloads are bytes", payloads_are_bytes },
     { "names are taken as they are", names_are_taken_as_they_are },

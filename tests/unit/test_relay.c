@@ -5,10 +5,10 @@
 #include "daemon/forward.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
+#include "support/http_rig.h"
 #include "support/line_server.h"
 #include "support/receiver.h"
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -337,22 +337,11 @@ static void a_long_answer_that_stalls_ends_with_its_node(void **state)
 
 /* ---- a node that beats, and does not answer ---- */
 
-static size_t descriptors(void)
-{
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* The last connections end in threads of their own. */
 static void await_descriptors(size_t most)
 {
-    size_t count = descriptors();
-    for (int i = 0; i < 3000 && count > most; i++, count = descriptors())
+    size_t count = rig_descriptors();
+    for (int i = 0; i < 3000 && count > most; i++, count = rig_descriptors())
         sleep_ms(20);
     check(count <= most, "%zu descriptors, there were %zu", count, most);
 }
@@ -379,7 +368,7 @@ static void a_black_hole_is_given_up_in_time(void **state)
     struct api_fixture *fixture = begin(owner, 1 << 20);
     receiver_script(owner, &hangs, 1);
     expect_well(fixture);
-    size_t before = descriptors();
+    size_t before = rig_descriptors();
     for (size_t i = 0; i < CROWD; i++)
         fds[i] = i % 2 ? ask_and_wait(fixture, "POST", "/v1/destinations/web/pause", "{}") :
                          ask_and_wait(fixture, "GET", "/v1/destinations/web", "");

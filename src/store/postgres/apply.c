@@ -126,6 +126,8 @@ enum status postgres_apply(struct store *base, instant now, struct store_op *ops
         return error_set(err, STATUS_LIMIT, "a batch of %zu operations, the limit is %d", count, STORE_BATCH_OPS_MAX);
     if (count == 0)
         return STATUS_OK;
+    if (store->shared)
+        bell_heed(store);
     enum status status = batch_run(&batch, ops, count);
     for (int tries = 1; status == STATUS_BUSY && store->link.clashed && store->link.conn && tries < TRIES_MAX; tries++) {
         batch = (struct postgres_batch){ .store = store, .now = now, .memory = memory, .err = batch.err };

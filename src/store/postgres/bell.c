@@ -177,8 +177,7 @@ static void lows_add(struct postgres_store *store, const struct lane_heard *hear
     pthread_mutex_unlock(&node->bell.mutex);
 }
 
-/* A lane may begin earlier than this process knows, since another node has added to it. */
-static void lows_heed(struct postgres_store *store)
+void bell_heed(struct postgres_store *store)
 {
     struct postgres_node *node = &store->node;
     pthread_mutex_lock(&node->bell.mutex);
@@ -191,15 +190,6 @@ static void lows_heed(struct postgres_store *store)
     }
     node->bell.low_count = 0;
     pthread_mutex_unlock(&node->bell.mutex);
-}
-
-enum status postgres_apply_heard(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
-                                 struct error *err)
-{
-    struct postgres_store *store = (struct postgres_store *)base;
-    if (store->shared)
-        lows_heed(store);
-    return postgres_apply(base, now, ops, count, memory, err);
 }
 
 enum status postgres_hear(struct store *base, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,

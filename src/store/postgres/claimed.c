@@ -105,6 +105,8 @@ bool claimed_recall(struct postgres_batch *batch, int64_t seq, int64_t token)
     const struct store_lane *lane = lease ? lane_table_by_id(&batch->store->lanes, lease->job.lane) : NULL;
     if (!lane || lease->job.lease_token != token)
         return false;
+    if (entry_by_seq(&batch->round, seq))
+        return true; /* two settle it in one batch: the second sees what the first did */
     struct postgres_entry *entry = arena_alloc(&batch->round.memory, sizeof *entry);
     struct slice *texts[TEXTS];
     if (!entry)

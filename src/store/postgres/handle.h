@@ -126,14 +126,13 @@ enum status postgres_beat(struct store *base, uint64_t config, struct error *err
 enum status postgres_fence(struct store *base, int64_t session, int64_t beat, instant now, struct error *err);
 enum status postgres_ring(struct store *base, struct error *err);
 void postgres_recall(struct store *base);
-/* Where lanes begin, as far as others told, comes before the batch. */
-enum status postgres_apply_heard(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
-                                 struct error *err);
 enum status postgres_hear(struct store *base, struct arena *memory, struct lane_heard **ret_heard, size_t *ret_count,
                           struct error *err);
 int postgres_bell(struct store *base);
 /* What the batch that is committed did to lanes of others. */
 void bell_gather(struct postgres_store *store);
+/* Lanes may begin earlier than this process knows, since others have added to them. */
+void bell_heed(struct postgres_store *store);
 instant postgres_clock(struct store *base);
 void postgres_node_release(struct postgres_node *node);
 /* Parameters for a statement of the node's own connection are begun, and that is there; then its answer, to be cleared. */
