@@ -57,11 +57,12 @@ function measuresChosen(context, options) {
     return options.peers ? chosen.filter((measure) => measure.contenders.some((contender) => !contender.insist)) : chosen;
 }
 
-// Every contender in turn, as often as asked. One that fails is left out of the later turns, and said.
+// Every contender in turn, as often as asked, every other time from the last to the first: a machine may be slower after one than after
+// another. One that fails is left out of the later turns, and said.
 async function measureRun(measure, options, folder) {
     const runs = new Map(), errors = new Map();
     for (let turn = 1; turn <= (measure.repeat ?? options.repeat); turn++) {
-        for (const contender of measure.contenders) {
+        for (const contender of turn % 2 ? measure.contenders : measure.contenders.toReversed()) {
             if ((contender.insist && options.peers) || errors.has(contender.name))
                 continue;
             const place = makeFolder(folder, `${measure.name}-${contender.name.replace(/\W+/g, "-")}-${turn}`);
