@@ -32,7 +32,7 @@ static void fixture_end(struct store_fixture *f)
 
 static const char *type_name(char letter)
 {
-    return letter == 'i' ? "bigint" : letter == 'b' ? "bytea" : letter == 'I' ? "bigint[]" : "bytea[]";
+    return letter == 'i' ? "bigint" : letter == 'b' ? "bytea" : letter == 'B' ? "bytea[]" : letter == 'T' ? "tid[]" : "bigint[]";
 }
 
 /* The plan that a connection of that kind makes for the statement; empty: it has none. */

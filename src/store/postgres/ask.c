@@ -341,12 +341,16 @@ static enum status load_claims(struct asks *asks, bool by_failure, const PGresul
     if (!entries)
         return batch_no_memory(batch);
     for (int row = 0; row < rows; row++) {
-        int64_t number = value_int(answer, row, JOB_MORE);
+        int64_t number = value_int(answer, row, CLAIM_NUMBER);
         assert(number >= 1 && (size_t)number <= asks->claim_count[by_failure]);
         struct postgres_candidates *claim = &batch->round.claims[asks->claims[by_failure][number - 1]];
         enum status status = entry_load(batch, answer, row, &entries[row]);
         if (status != STATUS_OK)
             return status;
+        struct slice place = value_bytes(answer, row, CLAIM_PLACE);
+        entries[row]->claimed = place.len == sizeof entries[row]->place;
+        if (entries[row]->claimed)
+            memcpy(entries[row]->place, place.data, place.len);
         entries[row]->body_bytes = (size_t)value_int(answer, row, JOB_BODY_BYTES);
         entries[row]->body_here = !PQgetisnull(answer, row, JOB_BODY);
         entries[row]->job.payload = value_bytes(answer, row, JOB_BODY); /* it may be known by its name, without one */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Types as PostgreSQL numbers them, for ever. */
-enum { OID_BYTEA = 17, OID_INT8 = 20, OID_BYTEA_ARRAY = 1001, OID_INT8_ARRAY = 1016 };
+enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TID = 27, OID_BYTEA_ARRAY = 1001, OID_TID_ARRAY = 1010, OID_INT8_ARRAY = 1016 };
 
 enum {
     ARRAY_HEADER_BYTES = 20,     /* dimensions, flags, type, length, first index */
@@ -20,7 +20,7 @@ static bool is_rows(const struct postgres_params *params)
 static bool is_array(const struct postgres_params *params, int column)
 {
     assert(column >= 0 && column < params->count);
-    return params->types[column] == 'I' || params->types[column] == 'B' || params->types[column] == '(';
+    return strchr("NIBT(", params->types[column]) != NULL;
 }
 
 Oid params_type(char letter)
@@ -30,8 +30,11 @@ Oid params_type(char letter)
         return OID_INT8;
     case 'b':
         return OID_BYTEA;
+    case 'N':
     case 'I':
         return OID_INT8_ARRAY;
+    case 'T':
+        return OID_TID_ARRAY;
     case '(':
         return InvalidOid; /* the statement says which rows it takes */
     default:
@@ -55,7 +58,7 @@ static void array_begin(struct buffer *buffer, char type)
 {
     append_int32(buffer, 1);
     append_int32(buffer, 0);
-    append_int32(buffer, type == 'I' ? OID_INT8 : OID_BYTEA); /* of rows: by params_finish, as the number of elements */
+    append_int32(buffer, type == 'I' || type == 'N' ? OID_INT8 : type == 'T' ? OID_TID : OID_BYTEA); /* of rows: by params_finish, as the number of elements */
     append_int32(buffer, 0);
     append_int32(buffer, 1);
 }
@@ -129,6 +132,27 @@ void params_int(struct postgres_params *params, int column, int64_t value)
     append_element(params, column, sizeof word, (struct slice){ (const char *)&word, sizeof word });
 }
 
+int64_t params_shared(struct postgres_params *params, int column, struct slice bytes)
+{
+    assert(params->types[column] == 'B' && !is_rows(params));
+    const struct buffer *buffer = &params->values[column];
+    size_t begin = params->shared_at + sizeof(int32_t);
+    bool same = params->rows[column] > 0 && buffer->len >= begin &&
+                slice_equal((struct slice){ buffer->data + begin, buffer->len - begin }, bytes);
+    if (!same) {
+        params->shared_at = buffer->len;
+        params_bytes(params, column, bytes);
+    }
+    return (int64_t)params->rows[column];
+}
+
+void params_numbers(struct postgres_params *params, int column, const int64_t *numbers, size_t count)
+{
+    assert(params->types[column] == 'N');
+    for (size_t i = 0; i < count; i++)
+        params_int(params, column, numbers[i]);
+}
+
 void params_instant(struct postgres_params *params, int column, instant at)
 {
     if (at == INSTANT_NONE)
@@ -171,7 +195,7 @@ enum status params_finish(struct postgres_params *params, Oid row_type)
             return STATUS_NO_MEMORY;
         if (!buffer->data && !buffer_reserve(buffer, 1)) /* libpq takes no pointer for NULL */
             return STATUS_NO_MEMORY;
-        assert(!is_array(params, i) || params->rows[i] == params->rows[0]);
+        assert(!is_array(params, i) || params->types[0] == 'N' || params->rows[i] == params->rows[0]);
         uint32_t rows = htobe32((uint32_t)params->rows[i]);
         if (is_array(params, i))
             memcpy(buffer->data + ARRAY_HEADER_BYTES - 8, &rows, sizeof rows);

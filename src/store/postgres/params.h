@@ -1,9 +1,10 @@
 /*
  * params.h - values on their way to the server and back, in PostgreSQL's binary forms.
  *
- * There are two kinds, numbers of 64 bits and bytes, alone or in arrays. A statement takes a column of rows as one array;
- * one that writes many columns takes whole rows as one array of a row type, since the server builds a table of its own from
- * every array. Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is not UTF-8.
+ * There are two kinds, numbers of 64 bits and bytes, alone or in arrays; and places of rows, which go back as they came. The
+ * server builds a table of its own from every array that is a column. So what is all numbers goes in one array, row behind
+ * row ("N"), where a number may say which of another array's bytes it means; and what has many columns of both in an array of
+ * a row type. Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is not UTF-8.
  */
 #ifndef STORE_POSTGRES_PARAMS_H
 #define STORE_POSTGRES_PARAMS_H
@@ -14,15 +15,19 @@
 
 #include <libpq-fe.h>
 
-enum { POSTGRES_PARAMS_MAX = 29 };
+enum {
+    POSTGRES_PARAMS_MAX = 29,
+    POSTGRES_PLACE_BYTES = 6, /* its block, and which it is there */
+};
 
 struct postgres_params {
-    const char *types; /* a letter each: i number, b bytes; I, B arrays of them; after ( the columns of one array of rows */
+    const char *types; /* a letter each: i number, b bytes; I, B, T columns of them and of places; N: see above; after ( rows */
     int count;
-    size_t rows[POSTGRES_PARAMS_MAX]; /* of arrays: elements so far */
+    size_t rows[POSTGRES_PARAMS_MAX]; /* elements so far */
     int column;                       /* of rows: the next, and how many there are; and where the row begins */
     int columns;
     size_t row_at;
+    size_t shared_at; /* of params_shared: the last */
     struct buffer values[POSTGRES_PARAMS_MAX];
 };
 
@@ -34,6 +39,10 @@ void params_release(struct postgres_params *params);
 void params_int(struct postgres_params *params, int column, int64_t value);
 void params_instant(struct postgres_params *params, int column, instant at); /* INSTANT_NONE: NULL */
 void params_bytes(struct postgres_params *params, int column, struct slice bytes);
+/* Which element of the array it is, from 1 on: the last, if that is the same, or a new one. One column of a statement. */
+int64_t params_shared(struct postgres_params *params, int column, struct slice bytes);
+/* A row of numbers, in the array of these. */
+void params_numbers(struct postgres_params *params, int column, const int64_t *numbers, size_t count);
 void params_null(struct postgres_params *params, int column);
 
 size_t params_rows(const struct postgres_params *params);

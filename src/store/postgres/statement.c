@@ -42,12 +42,16 @@ const char postgres_settings_node[] =
 /* A job that is claimed; its body, if it is small. */
 #define JOB_CLAIMED                                                                                                         \
     "SELECT " JOB_KNOWN JOB_ABOUT STATE_COLUMNS NO_LEASE "true, octet_length(j.body),"                                      \
-    " CASE WHEN octet_length(j.body) <= 16384 THEN j.body END, w.number"
+    " CASE WHEN octet_length(j.body) <= 16384 THEN j.body END, w.number, y.ctid"
 
 #define JOB_READ "SELECT " JOB_KNOWN JOB_ABOUT STATE_COLUMNS LEASE_COLUMNS "false, octet_length(j.body), "
 
 /* A row that is to go and is not there was changed by another node meanwhile: the division fails, and the batch is anew. */
-#define ALL_OF(DELETION) "WITH d AS (" DELETION " RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM d"
+#define ALL_OF(DELETION, COUNT) "WITH d AS (" DELETION " RETURNING 1) SELECT 1 / (count(*) = " COUNT ")::int FROM d"
+
+/* Rows of so many numbers each, one behind the other in $1: the first number of the row is $1[i + 1]. */
+#define ROWS_OF(NUMBERS) "generate_series(0, cardinality($1) - 1, " NUMBERS ") i"
+#define NULLABLE(NUMBER) "nullif(" NUMBER ", -9223372036854775808)" /* INSTANT_NONE */
 
 /* The last column is how many jobs it has; one that another node has emptied may still be marked as live. */
 #define LANE_SUMS                                                                                                           \
@@ -132,11 +136,11 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [ASK_CHAIN_NEXT] = { "chain_next", "Iiii", JOB_ANY CHAIN_NEXT STATE_JOIN LEASE_JOIN QUEUE_JOIN },
     [ASK_CLAIM] = { "claim", "IIII",
         JOB_CLAIMED " FROM unnest($1, $2, $3, $4) WITH ORDINALITY w(lane, max, rank, seq, number)"
-        " CROSS JOIN LATERAL (SELECT q.rank, q.seq FROM queue q WHERE q.lane = w.lane AND (q.rank, q.seq) > (w.rank, w.seq)"
+        " CROSS JOIN LATERAL (SELECT q.ctid, q.seq FROM queue q WHERE q.lane = w.lane AND (q.rank, q.seq) > (w.rank, w.seq)"
         " ORDER BY q.rank, q.seq LIMIT w.max) y JOIN job j ON j.seq = y.seq" STATE_JOIN },
     [ASK_CLAIM_FAILED_LAST] = { "claim_failed_last", "IIII",
         JOB_CLAIMED " FROM unnest($1, $2, $3, $4) WITH ORDINALITY w(lane, max, failed, looks, number)"
-        " CROSS JOIN LATERAL (SELECT c.seq FROM (SELECT q.rank, q.seq,"
+        " CROSS JOIN LATERAL (SELECT c.ctid, c.seq FROM (SELECT q.ctid, q.rank, q.seq,"
         " (SELECT f.look_failed_at FROM state f WHERE f.seq = q.seq) AS failed FROM queue q WHERE q.lane = w.lane"
         " ORDER BY q.rank, q.seq LIMIT w.looks) c"
         " ORDER BY coalesce(c.failed >= w.failed, false), CASE WHEN c.failed >= w.failed THEN c.failed END, c.rank, c.seq"
@@ -188,17 +192,22 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "UPDATE lane t SET live = x.live <> 0 FROM unnest($1, $2) x(id, live) WHERE t.id = x.id" },
     [WRITE_STATE_DELETE] = { "state_delete", "I", "DELETE FROM state t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
     [WRITE_JOB_DELETE] = { "job_delete", "I", "DELETE FROM job t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
-    [WRITE_QUEUE_DELETE] = { "queue_delete", "(III",
-        ALL_OF("DELETE FROM queue t USING unnest($1::queue_row[]) x"
-               " WHERE t.lane = x.lane AND t.rank = x.rank AND t.seq = x.seq") },
-    [WRITE_LEASE_DELETE] = { "lease_delete", "II",
-        ALL_OF("DELETE FROM lease t USING unnest($1, $2) x(seq, event) WHERE t.seq = x.seq AND t.event = x.event") },
-    [WRITE_TIMER_DELETE] = { "timer_delete", "III",
-        ALL_OF("DELETE FROM timer t USING unnest($1, $2, $3) x(shard, at, seq)"
-               " WHERE t.shard = x.shard AND t.at = x.at AND t.seq = x.seq") },
-    [WRITE_CHAINED_DELETE] = { "chained_delete", "III",
-        ALL_OF("DELETE FROM chained t USING unnest($1, $2, $3) x(lane, chain, seq)"
-               " WHERE t.lane = x.lane AND t.chain = x.chain AND t.seq = x.seq") },
+    [WRITE_QUEUE_DELETE] = { "queue_delete", "N",
+        ALL_OF("DELETE FROM queue t USING " ROWS_OF("3") " WHERE t.lane = $1[i + 1] AND t.rank = $1[i + 2]"
+               " AND t.seq = $1[i + 3]", "cardinality($1) / 3") },
+    /* By their places, as the claim has seen them: nobody moves a row while this transaction reads the table. */
+    [WRITE_QUEUE_TAKEN] = { "queue_taken", "TII",
+        ALL_OF("DELETE FROM queue t USING unnest($1, $2, $3) x(place, rank, seq)"
+               " WHERE t.ctid = x.place AND t.rank = x.rank AND t.seq = x.seq", "cardinality($1)") },
+    [WRITE_LEASE_DELETE] = { "lease_delete", "N",
+        ALL_OF("DELETE FROM lease t USING " ROWS_OF("2") " WHERE t.seq = $1[i + 1] AND t.event = $1[i + 2]",
+               "cardinality($1) / 2") },
+    [WRITE_TIMER_DELETE] = { "timer_delete", "N",
+        ALL_OF("DELETE FROM timer t USING " ROWS_OF("3") " WHERE t.shard = $1[i + 1] AND t.at = $1[i + 2]"
+               " AND t.seq = $1[i + 3]", "cardinality($1) / 3") },
+    [WRITE_CHAINED_DELETE] = { "chained_delete", "N",
+        ALL_OF("DELETE FROM chained t USING " ROWS_OF("3") " WHERE t.lane = $1[i + 1] AND t.chain = $1[i + 2]"
+               " AND t.seq = $1[i + 3]", "cardinality($1) / 3") },
     [WRITE_JOBS] = { "jobs", "(IIIIIIIIBBBBBBBBIBB",
         "INSERT INTO job (seq, created_at, run_at, deadline, rank, event, lane, priority, key, digest, id, content_type,"
         " headers, correlation_id, metadata, body, chain, order_key, callback)"
@@ -206,6 +215,12 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [WRITE_BODY] = { "job_body", "IBB",
         "UPDATE job t SET body = x.body, digest = x.digest FROM unnest($1, $2, $3) x(seq, body, digest)"
         " WHERE t.seq = x.seq" },
+    [WRITE_STATE_DONE] = { "state_done", "NB",
+        "INSERT INTO state (seq, priority, rank, attempts, attempts_total, first_at, run_at, deadline, updated_at, leaves_at,"
+        " event, last_code, last_class, state, step, generation, retry_count, step_count, redrives_auto, doubted, link,"
+        " last_error, dead_code, reference, redrive) SELECT $1[i + 1], $1[i + 2], $1[i + 3], $1[i + 4], $1[i + 5], $1[i + 6],"
+        " $1[i + 7], " NULLABLE("$1[i + 8]") ", $1[i + 9], " NULLABLE("$1[i + 10]") ", $1[i + 11], $2[$1[i + 12]], 1, 4, 0, 1, 0, 0,"
+        " 0, 0, 0, '', '', '', '' FROM " ROWS_OF("12") },
     [WRITE_STATE_NEW] = { "state_new", STATE_ROW, STATE_INSERT },
     [WRITE_STATE] = { "state", STATE_ROW,
         STATE_INSERT
@@ -218,15 +233,19 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " leaves_at = excluded.leaves_at, last_class = excluded.last_class, event = excluded.event,"
         " last_code = excluded.last_code, last_error = excluded.last_error, dead_code = excluded.dead_code,"
         " reference = excluded.reference, redrive = excluded.redrive, link = excluded.link" },
-    [WRITE_QUEUE] = { "queue", "(III", "INSERT INTO queue (lane, rank, seq) SELECT * FROM unnest($1::queue_row[])" },
-    [WRITE_LEASE_NEW] = { "lease_new", "(IIIIIIIIIB",
-        "INSERT INTO lease (seq, token, until, at, first_at, event, attempts, attempts_total, session, owner)"
-        " SELECT * FROM unnest($1::lease_row[])" },
-    [WRITE_LEASE] = { "lease", "(IIIIIIIIIB",
-        "UPDATE lease t SET until = x.until, at = x.at, event = x.event FROM unnest($1::lease_row[]) x"
-        " WHERE t.seq = x.seq AND t.token = x.token" },
-    [WRITE_TIMER] = { "timer", "III", "INSERT INTO timer (shard, at, seq) SELECT * FROM unnest($1, $2, $3)" },
-    [WRITE_CHAINED] = { "chained_add", "III", "INSERT INTO chained (lane, chain, seq) SELECT * FROM unnest($1, $2, $3)" },
+    [WRITE_QUEUE] = { "queue", "N",
+        "INSERT INTO queue (lane, rank, seq) SELECT $1[i + 1], $1[i + 2], $1[i + 3] FROM " ROWS_OF("3") },
+    [WRITE_LEASE_NEW] = { "lease_new", "NB",
+        "INSERT INTO lease (seq, token, until, at, first_at, event, attempts, attempts_total, session, owner) SELECT $1[i + 1],"
+        " $1[i + 2], $1[i + 3], $1[i + 4], $1[i + 5], $1[i + 6], $1[i + 7], $1[i + 8], $1[i + 9], $2[$1[i + 10]]"
+        " FROM " ROWS_OF("10") },
+    [WRITE_LEASE] = { "lease", "N",
+        "UPDATE lease t SET until = $1[i + 3], at = $1[i + 4], event = $1[i + 5] FROM " ROWS_OF("5")
+        " WHERE t.seq = $1[i + 1] AND t.token = $1[i + 2]" },
+    [WRITE_TIMER] = { "timer", "N",
+        "INSERT INTO timer (shard, at, seq) SELECT $1[i + 1], $1[i + 2], $1[i + 3] FROM " ROWS_OF("3") },
+    [WRITE_CHAINED] = { "chained_add", "N",
+        "INSERT INTO chained (lane, chain, seq) SELECT $1[i + 1], $1[i + 2], $1[i + 3] FROM " ROWS_OF("3") },
     [WRITE_EVENTS_DELETE] = { "events_delete", "ii", "DELETE FROM event WHERE chain = $1 AND number <= $2" },
     [WRITE_ARCHIVE_DELETE] = { "archive_delete", "i", "DELETE FROM archive WHERE event > $1 >> 40 << 40 AND event <= $1" },
     [WRITE_TRIMMED] = { "trimmed", "iib",
@@ -249,9 +268,10 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " FROM unnest($1, $2, $3) x(space, name, more) ORDER BY name ON CONFLICT (space, name) DO UPDATE SET value ="
         " convert_to((convert_from(k.value, 'UTF8')::bigint + convert_from(excluded.value, 'UTF8')::bigint)::text,"
         " 'UTF8')" },
-    [WRITE_COUNTS] = { "counts", "(IIIIIIIIII",
+    [WRITE_COUNTS] = { "counts", "N",
         "INSERT INTO lane_count AS c (lane, slot, pending, running, waiting, completed, dead, cancelled, ready, stored)"
-        " SELECT * FROM unnest($1::count_row[]) ON CONFLICT (lane, slot) DO UPDATE SET"
+        " SELECT $1[i + 1], $1[i + 2], $1[i + 3], $1[i + 4], $1[i + 5], $1[i + 6], $1[i + 7], $1[i + 8], $1[i + 9],"
+        " $1[i + 10] FROM " ROWS_OF("10") " ON CONFLICT (lane, slot) DO UPDATE SET"
         " pending = c.pending + excluded.pending, running = c.running + excluded.running,"
         " waiting = c.waiting + excluded.waiting, completed = c.completed + excluded.completed, dead = c.dead + excluded.dead,"
         " cancelled = c.cancelled + excluded.cancelled, ready = c.ready + excluded.ready,"
@@ -337,12 +357,7 @@ static const char *const rows[POSTGRES_STATEMENTS] = {
     [WRITE_JOBS] = "job_row",
     [WRITE_STATE_NEW] = "state_row",
     [WRITE_STATE] = "state_row",
-    [WRITE_QUEUE] = "queue_row",
-    [WRITE_QUEUE_DELETE] = "queue_row",
-    [WRITE_LEASE_NEW] = "lease_row",
-    [WRITE_LEASE] = "lease_row",
     [WRITE_EVENTS] = "event_row",
-    [WRITE_COUNTS] = "count_row",
 };
 
 const struct postgres_text *postgres_text(enum postgres_statement statement)

@@ -42,11 +42,13 @@ enum postgres_statement {
     WRITE_STATE_DELETE,
     WRITE_JOB_DELETE,
     WRITE_QUEUE_DELETE,
+    WRITE_QUEUE_TAKEN,
     WRITE_LEASE_DELETE,
     WRITE_TIMER_DELETE,
     WRITE_CHAINED_DELETE,
     WRITE_JOBS,
     WRITE_BODY,
+    WRITE_STATE_DONE,
     WRITE_STATE_NEW,
     WRITE_STATE,
     WRITE_QUEUE,
@@ -163,6 +165,8 @@ enum job_column {
     JOB_BODY,
     JOB_MORE, /* what else the statement gives */
 };
+
+enum { CLAIM_NUMBER = JOB_MORE, CLAIM_PLACE }; /* of a job that is claimed: by which claim, and where its row of the queue is */
 
 /* Behind a lane's names and counters. */
 enum lane_column { LANE_SHARD = 12, LANE_LIVE };

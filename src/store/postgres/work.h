@@ -21,6 +21,8 @@ struct postgres_entry {
     bool made;      /* its id was made here: it is found by the number in it */
     bool inserted;  /* it was as it was inserted: `state` has no row of it */
     bool body_here; /* job.payload is set */
+    bool claimed;   /* `place` is where its row of the queue is, as the server writes it */
+    char place[POSTGRES_PLACE_BYTES];
     size_t body_bytes;
     unsigned char digest[JOB_DIGEST_BYTES_MAX];
     struct postgres_entry *next, *next_of_chain;

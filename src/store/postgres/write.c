@@ -58,25 +58,33 @@ static enum status send_all(struct postgres_batch *batch, enum postgres_statemen
 static void queue_row(struct postgres_params *params, const struct job *job)
 {
     assert(job->ready && job->lane > 0);
-    params_int(params, 0, job->lane);
-    params_int(params, 1, job->rank);
-    params_int(params, 2, job->seq);
+    params_numbers(params, 0, (const int64_t[]){ job->lane, job->rank, job->seq }, 3);
+}
+
+/* A claim has seen where it is; it need not be looked for again. */
+static void queue_gone_row(struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    if (!entry->claimed) {
+        queue_row(batch_params(batch, WRITE_QUEUE_DELETE), &entry->before);
+        return;
+    }
+    struct postgres_params *params = batch_params(batch, WRITE_QUEUE_TAKEN);
+    params_bytes(params, 0, (struct slice){ entry->place, sizeof entry->place });
+    params_int(params, 1, entry->before.rank);
+    params_int(params, 2, entry->before.seq);
 }
 
 static void chain_row(struct postgres_params *params, const struct job *job)
 {
     assert(job->chain != 0 && job->lane > 0);
-    params_int(params, 0, job->lane);
-    params_int(params, 1, job->chain);
-    params_int(params, 2, job->seq);
+    params_numbers(params, 0, (const int64_t[]){ job->lane, job->chain, job->seq }, 3);
 }
 
 /* By its last event: a job that another has changed meanwhile is not found. */
 static void lease_gone_row(struct postgres_params *params, const struct job *job)
 {
     assert(job->lease_token > 0 && job->last_event > 0);
-    params_int(params, 0, job->seq);
-    params_int(params, 1, job->last_event);
+    params_numbers(params, 0, (const int64_t[]){ job->seq, job->last_event }, 2);
 }
 
 static bool was_leased(const struct postgres_entry *entry)
@@ -116,9 +124,7 @@ static void timer_row(struct postgres_batch *batch, enum postgres_statement whic
     assert(lane && due != INSTANT_NONE);
     if (which == WRITE_TIMER)
         lane->next_at = instant_earlier(lane->next_at, due);
-    params_int(params, 0, lane->shard);
-    params_int(params, 1, due);
-    params_int(params, 2, job->seq);
+    params_numbers(params, 0, (const int64_t[]){ lane->shard, due, job->seq }, 3);
 }
 
 static void take_away(struct postgres_batch *batch, const struct postgres_entry *entry)
@@ -127,7 +133,7 @@ static void take_away(struct postgres_batch *batch, const struct postgres_entry 
     const struct job *before = &entry->before;
     instant due = due_before(entry);
     if (before->ready && !stays_in_queue(entry))
-        queue_row(batch_params(batch, WRITE_QUEUE_DELETE), before);
+        queue_gone_row(batch, entry);
     if (was_leased(entry) && (!entry->is || entry->job.lease_token == 0))
         lease_gone_row(batch_params(batch, WRITE_LEASE_DELETE), before);
     if (due != INSTANT_NONE && due != due_now(entry))
@@ -214,15 +220,50 @@ static void state_row(struct postgres_params *params, const struct job *job)
         params_bytes(params, NUMBERS + i, texts[i]);
 }
 
-static void lease_row(struct postgres_params *params, const struct job *job)
+/* As WRITE_STATE_DONE says them. */
+static_assert(OUTCOME_DELIVERED == 1 && STATE_COMPLETED == 4 && STEP_SEND == 0, "these numbers are stored");
+
+/* Whether all that can be said of it is that it was done at the first attempt, as is said of most. */
+static bool is_done_at_once(const struct postgres_entry *entry)
 {
+    const struct job *job = &entry->job;
+    return entry->inserted && job->state == STATE_COMPLETED && job->step == STEP_SEND && job->generation == 1 &&
+           job->retry_count == 0 && job->step_count == 0 && job->redrives_auto == 0 && !job->doubted &&
+           job->failed_at == INSTANT_NONE && job->look_failed_at == INSTANT_NONE && job->dead_at == INSTANT_NONE &&
+           job->last_class == OUTCOME_DELIVERED && !job->behind && !job->gap && job->last_error.len == 0 &&
+           job->dead_code.len == 0 && job->reference.len == 0 && job->redrive.len == 0;
+}
+
+static void state_done_row(struct postgres_params *params, const struct job *job)
+{
+    const int64_t numbers[] = { job->seq,        (int64_t)job->priority, job->rank,     job->attempts,   job->attempts_total,
+                                job->first_at,   job->run_at,            job->deadline, job->updated_at, job->forget_at,
+                                job->last_event, params_shared(params, 1, job->last_code) };
+    params_numbers(params, 0, numbers, sizeof numbers / sizeof *numbers);
+}
+
+static void state_write(struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    if (is_done_at_once(entry))
+        state_done_row(batch_params(batch, WRITE_STATE_DONE), &entry->job);
+    else
+        state_row(batch_params(batch, entry->inserted ? WRITE_STATE_NEW : WRITE_STATE), &entry->job);
+}
+
+static void lease_write(struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    const struct job *job = &entry->job;
     assert(job->state == STATE_RUNNING && job->lease_token > 0); /* invariant 3 */
-    const int64_t numbers[] = { job->seq,      job->lease_token, job->lease_until, job->updated_at,
-                                job->first_at, job->last_event,  job->attempts,    job->attempts_total,
-                                job->lease_session };
-    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
-        params_int(params, i, numbers[i]);
-    params_bytes(params, sizeof numbers / sizeof *numbers, job->lease_owner);
+    if (was_leased(entry)) {
+        const int64_t numbers[] = { job->seq, job->lease_token, job->lease_until, job->updated_at, job->last_event };
+        params_numbers(batch_params(batch, WRITE_LEASE), 0, numbers, sizeof numbers / sizeof *numbers);
+        return;
+    }
+    struct postgres_params *params = batch_params(batch, WRITE_LEASE_NEW);
+    const int64_t numbers[] = { job->seq,        job->lease_token, job->lease_until,    job->updated_at,    job->first_at,
+                                job->last_event, job->attempts,    job->attempts_total, job->lease_session,
+                                params_shared(params, 1, job->lease_owner) };
+    params_numbers(params, 0, numbers, sizeof numbers / sizeof *numbers);
 }
 
 static void body_row(struct postgres_batch *batch, const struct postgres_entry *entry)
@@ -243,11 +284,11 @@ static enum status put_in_place(struct postgres_batch *batch, const struct postg
     else if (entry->body_dirty)
         body_row(batch, entry);
     if (entry->state_dirty)
-        state_row(batch_params(batch, entry->inserted ? WRITE_STATE_NEW : WRITE_STATE), &entry->job);
+        state_write(batch, entry);
     if (entry->job.ready && !stays_in_queue(entry))
         queue_row(batch_params(batch, WRITE_QUEUE), &entry->job);
     if (entry->lease_dirty && entry->job.lease_token != 0)
-        lease_row(batch_params(batch, was_leased(entry) ? WRITE_LEASE : WRITE_LEASE_NEW), &entry->job);
+        lease_write(batch, entry);
     if (due != INSTANT_NONE && due != due_before(entry))
         timer_row(batch, WRITE_TIMER, &entry->job, due);
     if (is_chained(entry) && !was_chained(entry))
@@ -288,8 +329,7 @@ static void counts_row(struct postgres_params *params, const struct store_lane *
                                 now->cancelled - before->cancelled,
                                 now->ready - before->ready,
                                 lane->stored - lane->stored_committed };
-    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
-        params_int(params, i, numbers[i]);
+    params_numbers(params, 0, numbers, sizeof numbers / sizeof *numbers);
 }
 
 static void lane_row(struct postgres_batch *batch, const struct store_lane *lane)
