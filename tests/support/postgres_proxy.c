@@ -69,6 +69,20 @@ static void row_alter(const struct postgres_proxy *proxy, const char *message, s
     buffer_release(&body);
 }
 
+/* What is known of a client's line. */
+struct course {
+    bool begun;
+    bool held; /* its next message is not to pass yet */
+};
+
+/* Whether the client runs the statement here: a Bind names it between two NULs. */
+static bool names(const char *bytes, size_t len, const char *statement)
+{
+    char name[64] = "";
+    int size = snprintf(name + 1, sizeof name - 1, "%s", statement) + 2;
+    return memmem(bytes, len, name, (size_t)size) != NULL;
+}
+
 /* Whether one more message passes. */
 static bool may_pass(struct postgres_proxy *proxy, int *left)
 {
@@ -107,37 +121,51 @@ static bool answers_pass(struct postgres_proxy *proxy, int client, struct buffer
     return sent && passes;
 }
 
+/* Whether the message runs the statement that is held back; if it asks for answers, it is a trip. */
+static bool is_held(struct postgres_proxy *proxy, const char *message, size_t len)
+{
+    pthread_mutex_lock(&proxy->lines.lock);
+    bool holds = proxy->cut == PROXY_HOLD && message[0] == 'B' && names(message, len, proxy->cut_at);
+    proxy->trips += message[0] == 'S' || message[0] == 'H' || message[0] == 'Q';
+    pthread_mutex_unlock(&proxy->lines.lock);
+    return holds;
+}
+
+static void held_add(struct postgres_proxy *proxy, int more)
+{
+    pthread_mutex_lock(&proxy->lines.lock);
+    proxy->held += (size_t)more;
+    pthread_mutex_unlock(&proxy->lines.lock);
+}
+
 /* Whole messages of the client's likewise; the first of a connection has no letter. */
-static bool orders_pass(struct postgres_proxy *proxy, int server, struct buffer *in, bool *begun)
+static bool orders_pass(struct postgres_proxy *proxy, int server, struct buffer *in, struct course *course)
 {
     size_t at = 0;
-    bool passes = true;
+    bool passes = true, was_held = course->held;
+    course->held = false;
     while (in->len - at >= HEADER) {
-        size_t len = *begun ? 1 + int_at(in->data + at + 1, 4) : int_at(in->data + at, 4);
-        if (in->len - at < len || !(passes = may_pass(proxy, &proxy->client_left)))
+        size_t len = course->begun ? 1 + int_at(in->data + at + 1, 4) : int_at(in->data + at, 4);
+        if (in->len - at < len || (course->held = course->begun && is_held(proxy, in->data + at, len)) ||
+            !(passes = may_pass(proxy, &proxy->client_left)))
             break;
-        *begun = true;
+        course->begun = true;
         at += len;
     }
     bool sent = send_all(server, in->data, at);
+    held_add(proxy, course->held - was_held);
     memmove(in->data, in->data + at, in->len - at);
     in->len -= at;
     return sent && passes;
 }
 
-/* Whether the client runs the statement here: a Bind names it between two NULs. */
 static enum proxy_cut cut_of(struct postgres_proxy *proxy, const char *bytes, size_t len)
 {
-    char name[64];
     enum proxy_cut cut = PROXY_CUT_NONE;
     pthread_mutex_lock(&proxy->lines.lock);
-    if (proxy->cut != PROXY_CUT_NONE) {
-        int size = snprintf(name + 1, sizeof name - 1, "%s", proxy->cut_at) + 2;
-        name[0] = '\0';
-        if (memmem(bytes, len, name, (size_t)size)) {
-            cut = proxy->cut;
-            proxy->cut = PROXY_CUT_NONE;
-        }
+    if (proxy->cut != PROXY_CUT_NONE && proxy->cut != PROXY_HOLD && names(bytes, len, proxy->cut_at)) {
+        cut = proxy->cut;
+        proxy->cut = PROXY_CUT_NONE;
     }
     pthread_mutex_unlock(&proxy->lines.lock);
     return cut;
@@ -168,20 +196,23 @@ static void finish_unheard(int client, int server)
 static void relay(struct postgres_proxy *proxy, int client, int server)
 {
     struct buffer in, orders;
+    struct course course = { 0 };
     char bytes[CHUNK];
     buffer_init(&in, SIZE_MAX / 4);
     buffer_init(&orders, SIZE_MAX / 4);
-    for (bool open = true, begun = false; open;) {
-        struct pollfd wait[2] = { { .fd = client, .events = POLLIN }, { .fd = server, .events = POLLIN } };
-        if (poll(wait, 2, -1) <= 0)
+    for (bool open = true; open;) {
+        struct pollfd wait[2] = { { .fd = course.held ? -1 : client, .events = POLLIN }, { .fd = server, .events = POLLIN } };
+        if (poll(wait, 2, course.held ? IDLE_MS : -1) < 0)
             continue;
         ssize_t got = 0;
+        if (course.held)
+            open = orders_pass(proxy, server, &orders, &course);
         if (wait[0].revents) {
             got = recv(client, bytes, sizeof bytes, 0);
             enum proxy_cut cut = got > 0 ? cut_of(proxy, bytes, (size_t)got) : PROXY_CUT_BEFORE;
             if (cut != PROXY_CUT_BEFORE)
                 buffer_append(&orders, (struct slice){ bytes, (size_t)got });
-            open = cut != PROXY_CUT_BEFORE && orders_pass(proxy, server, &orders, &begun);
+            open = cut != PROXY_CUT_BEFORE && orders_pass(proxy, server, &orders, &course);
             if (open && cut == PROXY_CUT_AFTER) {
                 if (send_all(server, orders.data, orders.len))
                     finish_unheard(client, server);
@@ -195,6 +226,7 @@ static void relay(struct postgres_proxy *proxy, int client, int server)
             open = got > 0 && answers_pass(proxy, client, &in);
         }
     }
+    held_add(proxy, -course.held);
     buffer_release(&in);
     buffer_release(&orders);
 }

@@ -13,6 +13,7 @@ enum proxy_cut {
     PROXY_CUT_NONE,
     PROXY_CUT_BEFORE, /* what the client has sent does not reach the server */
     PROXY_CUT_AFTER,  /* it does, and is worked on to its end, but no answer reaches the client */
+    PROXY_HOLD,       /* neither it nor what follows it on its line reaches the server, until there is another order */
 };
 
 struct postgres_proxy {
@@ -24,6 +25,8 @@ struct postgres_proxy {
     enum proxy_cut cut;
     const char *cut_at; /* the statement that the cut is for: one that the client runs by this name */
     bool refuses;       /* new connections end at once */
+    size_t held;        /* lines of which something is held back now */
+    size_t trips;       /* that clients have made: so often they asked for all answers up to there */
     /* So many messages of either side still pass, whatever connection they are of, and no more; negative: all do. */
     int client_left, server_left;
 };
@@ -34,7 +37,7 @@ void postgres_proxy_close(struct postgres_proxy *proxy);
 void postgres_proxy_address(const struct postgres_proxy *proxy, const char *address, char ret_address[POSTGRES_ADDRESS_BYTES]);
 /* From here on, see client_left and server_left; the cut is one, and then all pass again. True: there was one before. */
 bool postgres_proxy_pass(struct postgres_proxy *proxy, int client_left, int server_left);
-/* The next cut; there is one. */
+/* The next cut; there is one. One that holds is over with the next order. */
 void postgres_proxy_cut(struct postgres_proxy *proxy, enum proxy_cut cut, const char *statement);
 
 #endif

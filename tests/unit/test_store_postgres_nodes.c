@@ -6,6 +6,7 @@
 #include "support/postgres_proxy.h"
 
 #include <libpq-fe.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,20 +178,29 @@ struct pair {
     struct store_fixture a, b; /* a owns "d", and hears */
 };
 
-static void pair_begin(struct pair *pair)
+/* a by way of the proxy, if there is one. */
+static void pair_begin_by(struct pair *pair, const struct postgres_proxy *proxy)
 {
+    char through[POSTGRES_ADDRESS_BYTES];
     const struct store_settings one = node_named("one"), two = node_named("two");
     struct error err = { 0 };
     struct lane_heard *heard = NULL;
     size_t count = 0;
     struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
     postgres_server_schema(pair->address);
-    pair->a = fixture_on(store_at(pair->address, &one));
+    if (proxy)
+        postgres_proxy_address(proxy, pair->address, through);
+    pair->a = fixture_on(store_at(proxy ? through : pair->address, &one));
     pair->b = fixture_on(store_at(pair->address, &two));
     must(pair->a.store->ops->beat(pair->a.store, 1, &err), &err);
     must(pair->b.store->ops->beat(pair->b.store, 1, &err), &err);
     (void)!pair->a.store->ops->hear(pair->a.store, &pair->a.memory, &heard, &count, &err); /* what rang before is not known */
     assert_run(&pair->a, &own, STATUS_OK);
+}
+
+static void pair_begin(struct pair *pair)
+{
+    pair_begin_by(pair, NULL);
 }
 
 static void pair_end(struct pair *pair)
@@ -243,6 +253,87 @@ static void test_a_fence_ends_what_was_left_open(void **state)
     PQclear(answer);
     PQfinish(left);
     pair_end(&pair);
+}
+
+/* A batch that another thread applies, and what became of it. */
+struct applying {
+    struct store_fixture *f;
+    struct store_op *ops;
+    size_t count;
+    enum status status;
+    struct error err;
+    pthread_t thread;
+};
+
+static void *apply_main(void *context)
+{
+    struct applying *applying = context;
+    struct store_fixture *f = applying->f;
+    applying->status = f->store->ops->apply(f->store, f->now, applying->ops, applying->count, &f->memory, &applying->err);
+    return NULL;
+}
+
+/* Until somebody else has the row of the session's chain: its batch is sealed, and neither committed nor undone. */
+static void await_seal(const char *address, int64_t session)
+{
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM (SELECT 1 FROM chain WHERE session = %lld FOR UPDATE SKIP LOCKED) free",
+             (long long)session);
+    int64_t free = 1;
+    for (int i = 0; i < ASKED_MAX && (free = number_of(address, sql)) > 0; i++)
+        sleep_ms(ASK_PAUSE_MS);
+    assert_int_equal(free, 0);
+}
+
+/*
+ * A node stands still between the seal and the COMMIT of a batch, or between that and its answer, and is taken for dead. Who
+ * takes over waits for nobody, and does what was not done; whatever the other sends later does nothing.
+ */
+static void test_a_fence_meets_a_batch_at_its_end(void **state)
+{
+    (void)state;
+    static const struct {
+        enum proxy_cut cut;
+        bool happens;
+    } rows[] = { { PROXY_HOLD, false }, { PROXY_CUT_AFTER, true } };
+    struct postgres_proxy proxy;
+    postgres_proxy_open(&proxy);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct pair pair;
+        struct error err = { 0 };
+        struct trail_check check;
+        bool applied;
+        pair_begin_by(&pair, &proxy);
+        int64_t lane = put(&pair.a, "taken"), session = pair.a.store->session;
+        struct job taken = take(&pair.a, lane);
+        struct store_op ops[] = { settle_op(&taken, EVENT_DELIVER), insert_op(&pair.a, "d", "t", "late") };
+        struct store_op settle = ops[0], late = ops[1], own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+        struct applying applying = { .f = &pair.a, .ops = ops, .count = COUNT_OF(ops) };
+        postgres_proxy_cut(&proxy, rows[i].cut, "commit");
+        assert_int_equal(pthread_create(&applying.thread, NULL, apply_main, &applying), 0);
+        if (!rows[i].happens)
+            await_seal(pair.address, session);
+        else
+            assert_int_equal(pthread_join(applying.thread, NULL), 0);
+        must(pair.b.store->ops->fence(pair.b.store, session, 1, pair.b.now, &err), &err);
+        assert_run(&pair.b, &own, STATUS_OK);
+        assert_run(&pair.b, &settle, rows[i].happens ? STATUS_CONFLICT : STATUS_OK);
+        assert_run(&pair.b, &late, STATUS_OK);
+        assert_int_equal(late.insert.ret_existed, rows[i].happens);
+        postgres_proxy_cut(&proxy, PROXY_CUT_NONE, NULL); /* what was held back goes on, to nobody */
+        if (!rows[i].happens)
+            assert_int_equal(pthread_join(applying.thread, NULL), 0);
+        check(applying.status == STATUS_AWAY, "row %zu: %s: %s", i, status_name(applying.status), applying.err.text);
+        enum status status = pair.a.store->ops->outcome(pair.a.store, &applied, &err);
+        check(status == STATUS_FENCED, "row %zu: %s: %s", i, status_name(status), err.text);
+        struct lane_counts counts = read_lane(&pair.b, lane).counts;
+        check(counts.completed == 1 && counts.pending == 1 && counts.running == 0, "row %zu", i);
+        assert_int_equal(number_of(pair.address, "SELECT count(*) FROM event WHERE job = 'taken' AND state = 4"), 1);
+        assert_int_equal(number_of(pair.address, "SELECT count(*) FROM event WHERE job = 'late'"), 1);
+        must(verify_at(pair.address, NULL, 0, &check, &err), &err);
+        pair_end(&pair);
+    }
+    postgres_proxy_close(&proxy);
 }
 
 /* A notification takes 8,000 bytes: many lanes go in several, and what is too much for those is told as everything. */
@@ -504,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_claims_do_not_walk_what_a_snapshot_keeps),
         cmocka_unit_test(test_nor_where_another_node_adds),
         cmocka_unit_test(test_a_fence_ends_what_was_left_open),
+        cmocka_unit_test(test_a_fence_meets_a_batch_at_its_end),
         cmocka_unit_test(test_a_bell_has_any_number_of_lanes),
         cmocka_unit_test(test_time_is_the_servers),
         cmocka_unit_test(test_numbers_follow_arrival),

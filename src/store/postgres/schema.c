@@ -206,6 +206,22 @@ static const char step_8[] =
     /* A session that ended in order goes with time too: by the server's clock, since nobody says when it did. */
     "ALTER TABLE ended ADD COLUMN noted bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;";
 
+/*
+ * What a session that ends has open is ended first: a batch that stands still between its seal and its COMMIT has the row of
+ * its chain, for which the end would wait as long as that connection lasts.
+ */
+static const char step_9[] =
+    "CREATE OR REPLACE FUNCTION insist_end(bigint, bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$"
+    " DECLARE gone node; BEGIN"
+    " SELECT * INTO gone FROM node WHERE session = $1 AND beat = coalesce($2, beat) FOR UPDATE;"
+    " IF NOT FOUND THEN RETURN false; END IF;"
+    " PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'insist ' || $1"
+    " AND xact_start IS NOT NULL AND pid <> pg_backend_pid();"
+    " UPDATE chain SET session = 0, term = term + 1 WHERE session = $1;"
+    " INSERT INTO ended VALUES ($1, $3, gone.name, gone.url);"
+    " UPDATE node SET session = 0 WHERE name = gone.name;"
+    " UPDATE shard SET session = 0, epoch = epoch + 1 WHERE session = $1; RETURN true; END $$;";
+
 /* oldest_writer: programs of an earlier version may not write after it; 1: all may, the step only adds. */
 static const struct {
     const char *sql;
@@ -219,6 +235,7 @@ static const struct {
     { step_6, 6 },
     { step_7, 6 },
     { step_8, 8 },
+    { step_9, 8 },
 };
 
 enum { STEPS = sizeof steps / sizeof *steps };
