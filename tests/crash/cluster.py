@@ -101,11 +101,15 @@ class Receiver:
 
 
 class Proxy:
-    """Between a node and the server's socket: it can delay, swallow what goes one way or both, or cut."""
+    """Between a node and the server's socket: it can delay, swallow what goes one way or both, or cut; or let a connection that has
+    just run a statement wait for its answer. It remembers when each of some statements was run."""
 
-    def __init__(self, target):
+    def __init__(self, target, noted=()):
         self.target = target
         self.mode = "pass"
+        self.hold_at = None  # the statement's name
+        self.held = threading.Event()
+        self.noted = {name: [] for name in noted}
         self.door = socket.socket()
         self.door.bind(("127.0.0.1", 0))
         self.door.listen(64)
@@ -135,11 +139,22 @@ class Proxy:
     def is_swallowed(self, from_client):
         return self.mode == "swallow" or self.mode == ("mute" if from_client else "deafen")
 
+    def ran(self, data):
+        """Whether it waits from here on: a Bind names its statement between two NULs."""
+        for name, times in self.noted.items():
+            times.extend([time.monotonic()] * data.count(f"\0{name}\0".encode()))
+        waits = bool(self.hold_at) and f"\0{self.hold_at}\0".encode() in data
+        if waits:
+            self.held.set()
+        return waits
+
     def pump(self, client, server):
+        waits = False
         try:
             while self.open:
+                waits = waits and bool(self.hold_at)
                 ready, _, _ = select.select([client, server], [], [], 0.2)
-                if all(self.is_swallowed(end is client) for end in ready):
+                if waits or all(self.is_swallowed(end is client) for end in ready):
                     time.sleep(0.05)
                     continue
                 for end in ready:
@@ -151,6 +166,9 @@ class Proxy:
                     if self.mode == "delay":
                         time.sleep(0.05)
                     (server if end is client else client).sendall(data)
+                    waits = end is client and self.ran(data)
+                    if waits:
+                        break
         except (OSError, ValueError):
             pass
         finally:

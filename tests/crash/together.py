@@ -6,7 +6,9 @@
 A name that runs is refused; a pinned destination is its node's; a call goes on to the owner as who made it, with the nodes'
 token, whatever its address or its length; a pull worker may say at any node that it is done, many that wait hold up nobody, and
 one that went gets nothing; events and callbacks are told once, in order, whoever forwards;
-metrics and `insist nodes` tell who has what; a drained node gives everything away; at a stop in order ends are named.
+metrics and `insist nodes` tell who has what; what one commits for another's destination is sent at once, however many small
+commits there are; a node that stands still in the middle of a transaction holds nobody up for long; a drained node gives everything
+away; at a stop in order ends are named.
 """
 import argparse
 import http.client
@@ -14,22 +16,28 @@ import http.server
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True
+import cluster  # noqa: E402
 import postgres  # noqa: E402
 import process  # noqa: E402
 
 JOBS = 40
 IDLE_S = 60  # the longest that a worker may wait
 WORKERS = 80  # that wait at a node which does not own the destination
+AT_ONCE_S = 0.5  # a node looks at what others have done each second, bell or not
+RING_EVERY_S = 0.02
 
 CONFIG = """\
 node: {{ name: {name}, token: "nodes-with-each-other" }}
 auth: {{ tokens_file: {tokens} }}
+durability: everysec
 events:
   - {{ name: all, to: news, on: [accepted, completed] }}
 """
@@ -69,6 +77,9 @@ class Receiver:
 
     def said(self, path):
         return [json.loads(body) for at, body in list(self.requests) if at == path]
+
+    def count(self, path):
+        return sum(at == path for at, _ in list(self.requests))
 
     def close(self):
         self.server.shutdown()
@@ -246,6 +257,59 @@ def check_events(tap, nodes, receiver):
     tap.check(all(len(types) == 2 and "accepted" in types[0] for types in kinds.values()), "those of a job in order", kinds)
 
 
+def check_bell(tap, nodes, wire, receiver):
+    """Jobs for a's destination, given to b, whose notifications are counted on their way to the server."""
+    waited = []
+    for number in range(4):
+        began, before = time.monotonic(), receiver.count("/left")
+        nodes["b"].add("left", f"rung-{number}")
+        process.wait_until(lambda: receiver.count("/left") > before, every=0.002)
+        waited.append(time.monotonic() - began)
+    tap.check(sorted(waited)[1] < AT_ONCE_S, "what one node takes for another's destination is sent at once", waited)
+
+    def give(who):
+        for number in range(40):
+            nodes["b"].add("left", f"small-{who}-{number}")
+    began, before, commits = time.monotonic(), len(wire.noted["node_ring"]), len(wire.noted["commit"])
+    clients = [threading.Thread(target=give, args=(who,)) for who in range(3)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    sent = nodes["a"].drained(["left"])
+    rings, commits = wire.noted["node_ring"][before:], len(wire.noted["commit"]) - commits
+    seconds = rings[-1] - began if rings else 0
+    tap.check(sent and 2 + seconds < len(rings) <= 2 + seconds / RING_EVERY_S, "one notification in 20 ms tells of all commits meanwhile",
+              f"{len(rings)} in {seconds:.2f} s, of {commits} commits")
+    process.note(f"{len(rings)} notifications of {commits} commits in {seconds:.2f} s; {min(waited) * 1000:.0f} ms to a send")
+
+
+def check_standstill(tap, nodes, wire, server):
+    """b has asked for a job to cancel it, so that nobody else may change it meanwhile, and stands still. What it holds is let go by
+    the server, long before b would be taken for dead."""
+    nodes["a"].add("idle", "held")
+    wire.hold_at = "lock_key"
+    order = threading.Thread(target=nodes["b"].call, args=("POST", "/v1/jobs/held/cancel?tenant=t"))
+    order.start()
+    free = "SELECT count(*) FROM (SELECT 1 FROM job WHERE id = 'held' FOR UPDATE SKIP LOCKED) free"
+    tap.check(wire.held.wait(process.WAIT_S) and process.wait_until(lambda: server.ask(free) == [["0"]]), "a node is in the middle of a transaction")
+    nodes["b"].signal(signal.SIGSTOP)
+    wire.hold_at = None
+    began = time.monotonic()
+    other = nodes["a"].call("POST", "/v1/jobs/held/cancel?tenant=t")
+    took = time.monotonic() - began
+    nodes["b"].signal(signal.SIGCONT)
+    tap.check(other[0] == 200 and other[1]["state"] == "cancelled", f"another has its way after {took:.1f} s", other)
+    with open(server.folder + ".log") as log:
+        text = log.read()
+    tap.check("due to idle-in-transaction timeout" in text, "since the server has ended what stood still", text[-1500:])
+    order.join()
+    tap.check(process.wait_until(lambda: nodes["b"].call("GET", "/readyz")[0] == 200 and nodes["b"].add("right", "recovered")[0] in (200, 201)),
+              "it wakes, and goes on", nodes["b"].said()[-1500:])
+    tap.check(nodes["b"].call("GET", "/v1/jobs/held?tenant=t")[1].get("state") == "cancelled" and nodes["b"].drained(["right"]),
+              "and sees what was done meanwhile", nodes["b"].said()[-1500:])
+
+
 def check_views(tap, nodes):
     nodes_list = nodes["b"].call("GET", "/v1/nodes")[1]["nodes"]
     has = {node["name"]: node for node in nodes_list}
@@ -271,12 +335,14 @@ def check_end(tap, nodes, server):
     tap.check(process.wait_until(lambda: owner(nodes, "right") == "a", every=0.1), "what it had goes to the other, pinned or not",
               nodes["a"].call("GET", "/v1/nodes")[1])
     tap.check(nodes["a"].add("right", "after")[0] == 201 and nodes["a"].drained(["right"]), "which sends")
+    def gone():
+        return [alert["id"] for alert in nodes["a"].call("GET", "/v1/alerts")[1]["alerts"] if alert["alert"] == "node_gone"]
+    before = gone()  # of who stood still for too long, on a busy machine
     tap.check(nodes["b"].stop() == 0, "it stops in order", nodes["b"].said()[-1000:])
     last = server.ask("SELECT convert_from(v.data, 'UTF8') FROM event v JOIN chain c ON v.chain = c.id AND v.number = c.number"
                       " JOIN node n ON n.slot = c.id WHERE n.name = 'b'")
     tap.check(last and '"note":"heads"' in last[0][0], "and names where the others' chains end", last)
-    alerts = nodes["a"].call("GET", "/v1/alerts")[1]["alerts"]
-    tap.check(not [alert for alert in alerts if alert["alert"] == "node_gone"], "nobody is told of a stop in order", alerts)
+    tap.check(set(gone()) <= set(before), "nobody is told of a stop in order", gone())
     verified = subprocess.run([process.INSIST, "audit", "verify", "-c", nodes["a"].config], capture_output=True, text=True)
     tap.check(verified.returncode == 0, "every chain verifies", verified.stdout + verified.stderr)
     doctor = subprocess.run([process.INSIST, "doctor", "-c", nodes["a"].config], capture_output=True, text=True)
@@ -297,6 +363,8 @@ def run(tap, programs, keep):
     server = postgres.Server(programs)
     nodes = {}
     tap.check(server.start(), "PostgreSQL starts")
+    wire = cluster.Proxy(os.path.join(server.folder, ".s.PGSQL.5432"), noted=("node_ring", "commit"))  # b's
+    stores = {"a": server.address(), "b": f"postgres://insist@127.0.0.1:{wire.port}/postgres?sslmode=disable"}
     try:
         Node.token, line = token("ops", "--scope", "admin")
         tenant, other = token("one", "--scope", "operate,enqueue", "--tenant", "t")
@@ -308,7 +376,7 @@ def run(tap, programs, keep):
             os.makedirs(os.path.join(folder, name))
         for name in "ab":
             nodes[name] = Node(os.path.join(folder, name), DESTINATIONS.format(port=receiver.port),
-                               CONFIG.format(name=name, tokens=tokens), store=f"'{server.address()}'")
+                               CONFIG.format(name=name, tokens=tokens), store=f"'{stores[name]}'")
             tap.check(nodes[name].start(), f"node {name} starts", nodes[name].said()[-2000:])
         tap.check(process.wait_until(lambda: settled(nodes), every=0.1), "pinned destinations are where they should be",
                   nodes["a"].call("GET", "/v1/nodes")[1])
@@ -318,13 +386,16 @@ def run(tap, programs, keep):
         check_pull(tap, nodes)
         check_waiting(tap, nodes)
         check_events(tap, nodes, receiver)
+        check_bell(tap, nodes, wire, receiver)
         check_views(tap, nodes)
+        check_standstill(tap, nodes, wire, server)
         check_end(tap, nodes, server)
         for node in nodes.values():
             tap.check("Sanitizer" not in node.said(), "no sanitizer has complained", node.said()[-3000:])
     finally:
         for node in nodes.values():
             node.end()
+        wire.close()
         server.end()
         receiver.close()
         process.clear(tap, folder, keep)

@@ -144,6 +144,7 @@ void link_close(struct postgres_link *link)
     PQfinish(link->conn); /* takes NULL */
     link->conn = NULL;
     link->awaited = link->syncs = 0;
+    link->ended = false;
 }
 
 enum status link_ask(struct postgres_link *link, const char *sql, PGresult **ret_answer, struct error *err)
@@ -255,6 +256,7 @@ enum status link_send(struct postgres_link *link, enum postgres_statement statem
     int lengths[POSTGRES_PARAMS_MAX], formats[POSTGRES_PARAMS_MAX];
     int count = params ? params->count : 0;
     assert(count == params_count(text->types));
+    assert(!link->ended);
     if (!link->conn)
         return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
     if (params && params_finish(params, link->row_types[statement]) != STATUS_OK)
@@ -270,13 +272,14 @@ enum status link_send(struct postgres_link *link, enum postgres_statement statem
     return STATUS_OK;
 }
 
-enum status link_flush(struct postgres_link *link, bool sync, struct error *err)
+enum status link_flush(struct postgres_link *link, bool ends, struct error *err)
 {
     if (!link->conn)
         return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
-    if ((sync ? PQpipelineSync(link->conn) : PQsendFlushRequest(link->conn)) != 1 || PQflush(link->conn) < 0)
+    if (PQpipelineSync(link->conn) != 1 || PQflush(link->conn) < 0)
         return away(link, "the connection broke", err);
-    link->syncs += sync;
+    link->syncs++;
+    link->ended = ends;
     return STATUS_OK;
 }
 
@@ -314,13 +317,26 @@ static enum status result_next(struct postgres_link *link, PGresult **ret_result
     return status;
 }
 
+/* The next answer that is not the end of what was sent before a synchronisation. */
+static enum status answer_next(struct postgres_link *link, PGresult **ret_answer, struct error *err)
+{
+    enum status status = result_next(link, ret_answer, err);
+    while (status == STATUS_OK && *ret_answer && PQresultStatus(*ret_answer) == PGRES_PIPELINE_SYNC) {
+        assert(link->syncs > 0);
+        link->syncs--;
+        PQclear(*ret_answer);
+        status = result_next(link, ret_answer, err);
+    }
+    return status;
+}
+
 enum status link_answer(struct postgres_link *link, PGresult **ret_answer, struct error *err)
 {
     if (!link->conn)
         return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
     assert(link->awaited > 0);
     PGresult *answer = NULL, *end = NULL;
-    enum status status = result_next(link, &answer, err);
+    enum status status = answer_next(link, &answer, err);
     if (status != STATUS_OK)
         return status;
     if (!answer)
@@ -362,6 +378,7 @@ enum status link_drain(struct postgres_link *link, struct error *err)
             link->syncs--;
         PQclear(sync);
     }
+    link->ended = false;
     if (!link->conn && failed == STATUS_OK)
         return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
     return failed;

@@ -14,6 +14,7 @@ struct postgres_link {
     PGconn *conn;   /* NULL: it is closed */
     size_t awaited; /* answers to statements, not yet taken */
     size_t syncs;   /* likewise to synchronisations */
+    bool ended;     /* nothing is sent before all of these are taken */
     int answer_ms_max;
     Oid row_types[POSTGRES_STATEMENTS]; /* of those that take rows, as this database numbers them */
     bool lane_gone; /* the last failure was a lane that another node has deleted */
@@ -46,8 +47,11 @@ enum status link_prepare(struct postgres_link *link, enum postgres_statement fir
 /* Sends a statement; its answer is awaited. `params` NULL: it takes none. */
 enum status link_send(struct postgres_link *link, enum postgres_statement statement, struct postgres_params *params,
                       struct error *err) MUST_CHECK;
-/* The server answers all that was sent so far; with `sync`, and a failure before it does not reach beyond it. */
-enum status link_flush(struct postgres_link *link, bool sync, struct error *err) MUST_CHECK;
+/*
+ * The server answers all that was sent so far, and waits for more: in a transaction not for longer than its limit to those
+ * that are idle, which counts from a synchronisation alone. With `ends`, nothing more follows before all answers are taken.
+ */
+enum status link_flush(struct postgres_link *link, bool ends, struct error *err) MUST_CHECK;
 /* The next answer. A statement that failed is a failure here: what it means for a store. To be cleared. */
 enum status link_answer(struct postgres_link *link, PGresult **ret_answer, struct error *err) MUST_CHECK;
 /* All answers up to the last synchronisation, thrown away; the first failure is the result. */
