@@ -23,6 +23,7 @@ struct store_lane {
     int64_t stored, stored_committed; /* jobs, whatever their state: with the last one it leaves */
     int64_t promoted, died;           /* by the promotion under way */
     uint64_t mark;                    /* of the last who marked it; the backend's own */
+    size_t claim_place;               /* of the first claim of it in the round under way; the backend's own */
     int64_t low_rank, low_seq;        /* nothing up to this place is ready, by low_mark; the backend's own */
     uint64_t low_mark;                /* since when that is so; the backend's own */
     int64_t shard;                    /* of its destination; the backend's own */

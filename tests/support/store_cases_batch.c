@@ -357,6 +357,48 @@ static void a_lease_is_settled_once_in_a_batch(void **state)
     assert_state(f, "twice", STATE_COMPLETED);
 }
 
+static void assert_claimed(const struct store_op *op, const char *ids, size_t left)
+{
+    char claimed[64] = "";
+    for (size_t i = 0; i < op->claim.ret_count; i++)
+        snprintf(claimed + strlen(claimed), sizeof claimed - strlen(claimed), "%.*s ", (int)op->claim.ret_jobs[i].id.len,
+                 op->claim.ret_jobs[i].id.data);
+    assert_int_equal(op->status, STATUS_OK);
+    assert_string_equal(claimed, ids);
+    assert_int_equal(op->claim.ret_left, left);
+}
+
+/* Each begins where the one before it ended, whether for the number it wanted or for the bytes, and sees what is new. */
+static void claims_of_a_lane_follow_each_other(void **state)
+{
+    struct store_fixture *f = *state;
+    static const char *const ids[] = { "a", "b", "c", "d", "e", "f", "g" };
+    char payload[400];
+    int64_t lane = 0;
+    memset(payload, 'x', sizeof payload);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        struct store_op op = insert_op(f, "d", "t", ids[i]);
+        op.insert.payload = (struct slice){ payload, sizeof payload };
+        assert_run(f, &op, STATUS_OK);
+        lane = op.insert.ret_lane;
+    }
+    enum { COUNT = 8 };
+    struct store_op ops[COUNT] = { claim_op(f, lane, 3),            claim_op(f, lane, 2), claim_op(f, lane, 0),
+                                   insert_op(f, "d", "t", "first"), claim_op(f, lane, 2), claim_op(f, lane, 1),
+                                   claim_op(f, lane, 9),            claim_op(f, lane, 9) };
+    ops[0].claim.bytes_max = 799;
+    ops[3].insert.rank = 1;
+    ops[5].claim.failed_last = f->now;
+    fixture_apply(f, ops, COUNT);
+    assert_claimed(&ops[0], "a ", 2);
+    assert_claimed(&ops[1], "b c ", 0);
+    assert_claimed(&ops[2], "", 0);
+    assert_claimed(&ops[4], "first d ", 0);
+    assert_claimed(&ops[5], "e ", 0);
+    assert_claimed(&ops[6], "f g ", 0);
+    assert_claimed(&ops[7], "", 0);
+}
+
 /* The caller's memory for the results is too little. */
 static enum status try_with_little(struct store_fixture *f, struct store_op *ops, size_t count, size_t round)
 {
@@ -379,6 +421,7 @@ const struct store_case store_cases_batch[] = {
     { "a batch sees all its rows", a_batch_sees_all_its_rows },
     { "leases end and begin in one batch", leases_end_and_begin_in_one_batch },
     { "a lease is settled once in a batch", a_lease_is_settled_once_in_a_batch },
+    { "claims of a lane follow each other", claims_of_a_lane_follow_each_other },
     { "a batch may be as large as said", a_batch_may_be_as_large_as_said },
     { "payloads are bytes", payloads_are_bytes },
     { "names are taken as they are", names_are_taken_as_they_are },

@@ -6,10 +6,14 @@
 
 /* ---- which operations can be one round ---- */
 
-enum { PLAIN_MAX = 256 };
+enum {
+    PLAIN_MAX = 256,
+    CLAIMED_TOGETHER_MAX = 1024, /* jobs, by claims of one lane: their answer is in memory as a whole */
+};
 
 struct plan {
-    size_t plain; /* inserts that need to know nothing */
+    size_t plain;   /* inserts that need to know nothing */
+    size_t claimed; /* jobs, at most */
     bool jobs;    /* some may change */
     bool moved;   /* in or out of the ready ones, of any lane */
     bool events;  /* some are written */
@@ -32,6 +36,16 @@ static bool is_own(enum op_kind kind)
     return kind == OP_TAKE || kind == OP_GIVE;
 }
 
+/* Claims of a lane are one question, but for those by failures, and behind a job that is new there. */
+static bool can_claim(const struct postgres_store *store, const struct plan *plan, const struct op_claim *claim)
+{
+    const struct store_lane *lane = lane_table_by_id(&store->lanes, claim->lane);
+    if (!lane || lane->mark < store->batch.round_mark)
+        return true;
+    return lane->mark > store->batch.round_mark && claim->failed_last == 0 && claim->max <= CLAIMED_TOGETHER_MAX &&
+           plan->claimed + claim->max <= CLAIMED_TOGETHER_MAX;
+}
+
 /*
  * Whether what the operation looks for is still where the server has it. A long run of new jobs goes in parts, which cost no
  * trip: the server writes one while the next is made.
@@ -42,10 +56,8 @@ static bool can_join(const struct postgres_store *store, const struct plan *plan
         return false;
     if (plan->owned || (is_own(op->kind) && (plan->jobs || plan->events)))
         return false;
-    if (op->kind == OP_CLAIM) {
-        const struct store_lane *lane = lane_table_by_id(&store->lanes, op->claim.lane);
-        return !plan->moved && (!lane || lane->mark != store->batch.round_mark);
-    }
+    if (op->kind == OP_CLAIM)
+        return !plan->moved && can_claim(store, plan, &op->claim);
     if (op->kind == OP_PROMOTE || op->kind == OP_ORPHANS)
         return !plan->jobs;
     return op->kind != OP_TRIM || !plan->events;
@@ -54,14 +66,17 @@ static bool can_join(const struct postgres_store *store, const struct plan *plan
 static void join(struct postgres_store *store, struct plan *plan, const struct store_op *op, instant now)
 {
     struct store_lane *lane = NULL;
+    uint64_t mark = store->batch.round_mark;
     plan->plain += is_plain(op);
     plan->jobs = plan->jobs || op->kind <= OP_ORPHANS || is_by_name(op->kind);
     plan->events = plan->events || op->kind != OP_SAVE;
     plan->owned = is_own(op->kind);
     plan->moved = plan->moved || is_by_name(op->kind) || op->kind == OP_PROMOTE;
-    if (op->kind == OP_CLAIM)
+    if (op->kind == OP_CLAIM) {
         lane = lane_table_by_id(&store->lanes, op->claim.lane);
-    else if (op_insertion(op))
+        mark += op->claim.failed_last == 0;
+        plan->claimed += op->claim.max < CLAIMED_TOGETHER_MAX ? op->claim.max : CLAIMED_TOGETHER_MAX;
+    } else if (op_insertion(op))
         lane = lane_table_find(&store->lanes, op_insertion(op)->destination, op_insertion(op)->tenant);
     else if (op->kind == OP_SETTLE && store->has_chains && op->settle.event != EVENT_RETRY &&
              op->settle.event != EVENT_RELEASE)
@@ -69,7 +84,7 @@ static void join(struct postgres_store *store, struct plan *plan, const struct s
     else if (op->kind == OP_SETTLE && (op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE))
         plan->moved = plan->moved || op->settle.run_at <= now;
     if (lane)
-        lane->mark = store->batch.round_mark;
+        lane->mark = mark;
 }
 
 size_t round_plan(struct postgres_batch *batch, const struct store_op *ops, size_t begin, size_t count)
@@ -77,7 +92,7 @@ size_t round_plan(struct postgres_batch *batch, const struct store_op *ops, size
     assert(begin < count);
     struct plan plan = { 0 };
     size_t end = begin;
-    batch->store->batch.round_mark++;
+    batch->store->batch.round_mark += 2;
     while (end < count && can_join(batch->store, &plan, &ops[end]))
         join(batch->store, &plan, &ops[end++], batch->now);
     assert(end > begin);
@@ -161,14 +176,29 @@ static void ask_chain(struct asks *asks, const struct op_insert *insert)
         params_int(ask(asks, ASK_CHAIN_LOCK), 0, job_chain(insert->key));
 }
 
+/* The first claim of a lane asks for all of them. */
+static void claim_join(struct postgres_batch *batch, const struct store_op *op, size_t place)
+{
+    struct postgres_candidates *claims = batch->round.claims;
+    struct store_lane *lane = op->kind == OP_CLAIM ? lane_table_by_id(&batch->store->lanes, op->claim.lane) : NULL;
+    if (!lane)
+        return; /* one that never was has nothing ready */
+    if (lane->claim_place >= place || claims[lane->claim_place].lane != lane->lane.id) {
+        lane->claim_place = place;
+        claims[place].lane = lane->lane.id;
+    }
+    claims[lane->claim_place].max += op->claim.max < INT32_MAX ? op->claim.max : INT32_MAX;
+}
+
 static void ask_claim(struct asks *asks, const struct op_claim *claim, size_t place)
 {
     assert(place < asks->batch->round.end - asks->batch->round.begin);
     const struct store_lane *lane = lane_table_by_id(&asks->batch->store->lanes, claim->lane);
     bool by_failure = claim->failed_last != 0;
-    size_t max = claim->max < INT32_MAX ? claim->max : INT32_MAX;
-    if (!lane || max == 0)
-        return; /* a lane that never was has nothing ready */
+    size_t max = asks->batch->round.claims[place].max;
+    if (max == 0)
+        return; /* or it is asked for by another */
+    assert(lane && lane->claim_place == place);
     struct postgres_params *params = ask(asks, by_failure ? ASK_CLAIM_FAILED_LAST : ASK_CLAIM);
     params_int(params, 0, claim->lane);
     params_int(params, 1, (int64_t)max);
@@ -561,6 +591,8 @@ enum status round_ask(struct postgres_batch *batch, const struct store_op *ops)
         if (!asks.claims[i])
             return batch_no_memory(batch);
     }
+    for (size_t i = 0; i < count; i++)
+        claim_join(batch, &ops[round->begin + i], i);
     for (size_t i = 0; i < count; i++) {
         ask_op(&asks, &ops[round->begin + i], i);
         inserts += op_insertion(&ops[round->begin + i]) != NULL;

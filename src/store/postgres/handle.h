@@ -79,7 +79,7 @@ struct postgres_store {
     _Atomic uint64_t low_mark; /* what is known of where lanes begin is of this moment: others add to them too */
     struct {
         int64_t waiting_before; /* of lanes.waiting: before it */
-        uint64_t round_mark;    /* of lanes, by the round under way */
+        uint64_t round_mark;    /* of lanes, by the round under way; that of lanes which it only claims from is one more */
         struct buffer acked;    /* lines for the bell: leases of others' destinations that it has settled */
     } batch;
     char *own_tenant;

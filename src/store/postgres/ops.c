@@ -138,7 +138,7 @@ static enum status insert_apply(struct postgres_batch *batch, struct store_op *o
 static size_t claim_choose(const struct op_claim *claim, const struct postgres_candidates *candidates)
 {
     size_t count = 0, bytes = 0;
-    for (; count < candidates->count; count++) {
+    for (; count < candidates->count && count < claim->max; count++) {
         const struct postgres_entry *entry = candidates->entries[count];
         if (claim->failed_last != 0 && claim->unfailed_only && entry->job.look_failed_at >= claim->failed_last)
             break;
@@ -177,25 +177,30 @@ static enum status claim_apply(struct postgres_batch *batch, struct store_op *op
 {
     assert(place < batch->round.end - batch->round.begin);
     struct op_claim *claim = &op->claim;
-    const struct postgres_candidates *candidates = &batch->round.claims[place];
     struct store_lane *lane = lane_table_by_id(&batch->store->lanes, claim->lane);
+    claim->ret_jobs = NULL;
+    claim->ret_count = claim->ret_left = 0;
     if (lane && !store_owns(batch->store, lane->lane.destination))
         return refuse(op, STATUS_CONFLICT);
+    struct postgres_candidates *candidates = lane ? &batch->round.claims[lane->claim_place] : NULL;
+    if (!candidates || lane->claim_place > place || candidates->lane != claim->lane)
+        return STATUS_OK; /* nobody knew of the lane when the round asked */
+    struct postgres_entry **entries = candidates->entries;
     size_t count = claim_choose(claim, candidates);
-    claim->ret_jobs = NULL;
-    claim->ret_count = 0;
-    claim->ret_left = candidates->count - count;
-    if (candidates->count == 0)
+    claim->ret_left = (candidates->count < claim->max ? candidates->count : claim->max) - count;
+    candidates->entries += count;
+    candidates->count -= count;
+    if (count == 0)
         return STATUS_OK;
     claim->ret_jobs = arena_alloc_array(batch->memory, count, sizeof *claim->ret_jobs);
     if (!claim->ret_jobs)
         return batch_no_memory(batch);
-    enum status status = bodies_ask(batch, candidates->entries, count);
+    enum status status = bodies_ask(batch, entries, count);
     for (; claim->ret_count < count && status == STATUS_OK; claim->ret_count++)
-        status = claim_one(batch, op, candidates->entries[claim->ret_count], &claim->ret_jobs[claim->ret_count]);
-    if (status != STATUS_OK || count == 0 || claim->failed_last != 0)
+        status = claim_one(batch, op, entries[claim->ret_count], &claim->ret_jobs[claim->ret_count]);
+    if (status != STATUS_OK || claim->failed_last != 0)
         return status;
-    const struct job *last = &candidates->entries[count - 1]->job;
+    const struct job *last = &entries[count - 1]->job;
     lane->low_rank = last->rank;
     lane->low_seq = last->seq;
     lane->low_mark = batch->round.low_mark;

@@ -58,7 +58,8 @@ static void array_begin(struct buffer *buffer, char type)
 {
     append_int32(buffer, 1);
     append_int32(buffer, 0);
-    append_int32(buffer, type == 'I' || type == 'N' ? OID_INT8 : type == 'T' ? OID_TID : OID_BYTEA); /* of rows: by params_finish, as the number of elements */
+    /* That of rows is set by params_finish, as the number of elements. */
+    append_int32(buffer, type == 'I' || type == 'N' ? OID_INT8 : type == 'T' ? OID_TID : OID_BYTEA);
     append_int32(buffer, 0);
     append_int32(buffer, 1);
 }

@@ -1,10 +1,11 @@
 /*
  * params.h - values on their way to the server and back, in PostgreSQL's binary forms.
  *
- * There are two kinds, numbers of 64 bits and bytes, alone or in arrays; and places of rows, which go back as they came. The
- * server builds a table of its own from every array that is a column. So what is all numbers goes in one array, row behind
- * row ("N"), where a number may say which of another array's bytes it means; and what has many columns of both in an array of
- * a row type. Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is not UTF-8.
+ * There are two kinds, numbers of 64 bits and bytes, alone or in arrays; and places of rows, which go back as they came.
+ * The server builds a table of its own from every array that is a column. So what is all numbers goes in one array, row
+ * behind row ("N"), where a number may say which of another array's bytes it means; and what has many columns of both in
+ * an array of a row type. Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is
+ * not UTF-8.
  */
 #ifndef STORE_POSTGRES_PARAMS_H
 #define STORE_POSTGRES_PARAMS_H
@@ -21,7 +22,7 @@ enum {
 };
 
 struct postgres_params {
-    const char *types; /* a letter each: i number, b bytes; I, B, T columns of them and of places; N: see above; after ( rows */
+    const char *types; /* a letter each: i number, b bytes; I, B, T columns of them and of places; N and ( as above */
     int count;
     size_t rows[POSTGRES_PARAMS_MAX]; /* elements so far */
     int column;                       /* of rows: the next, and how many there are; and where the row begins */

@@ -166,7 +166,8 @@ enum job_column {
     JOB_MORE, /* what else the statement gives */
 };
 
-enum { CLAIM_NUMBER = JOB_MORE, CLAIM_PLACE }; /* of a job that is claimed: by which claim, and where its row of the queue is */
+/* Of a job that is claimed: by which claim, and where its row of the queue is. */
+enum { CLAIM_NUMBER = JOB_MORE, CLAIM_PLACE };
 
 /* Behind a lane's names and counters. */
 enum lane_column { LANE_SHARD = 12, LANE_LIVE };

@@ -28,10 +28,12 @@ struct postgres_entry {
     struct postgres_entry *next, *next_of_chain;
 };
 
-/* What a claim may take, in order. */
+/* What claims of a lane may take, in order; the first of them has asked for all. */
 struct postgres_candidates {
     struct postgres_entry **entries;
     size_t count;
+    size_t max;   /* all of them together */
+    int64_t lane; /* 0: it is not the first */
 };
 
 struct postgres_answer {
