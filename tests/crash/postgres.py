@@ -5,7 +5,7 @@
 
 A private server in a temporary folder, with fsync on, as an unprivileged user. In each round the daemon is killed, or the
 server is stopped, killed or taken away for a while. Every job that was acknowledged must end, once; while the server is away
-nothing is accepted, and the daemon says so; the store must be whole. The rest is as in crash.py.
+nothing is accepted, and the daemon says so; the store must be whole. The rest is as in crash.py. At last a standby takes over.
 """
 import argparse
 import os
@@ -28,10 +28,12 @@ UP_S = (0.2, 1.0)
 
 
 class Server:
-    """PostgreSQL, on a socket in its folder."""
+    """PostgreSQL, on a socket in its folder; with a port also on loopback, where a password is asked for. One that follows another is
+    its standby, and can only be read."""
 
-    def __init__(self, programs):
-        self.programs = programs
+    def __init__(self, programs, superuser="insist", port=None, follows=None):
+        self.programs, self.superuser, self.port = programs, superuser, port or 5432
+        self.addresses = "127.0.0.1" if port else ""
         self.folder = tempfile.mkdtemp(prefix="insist-pg-")
         self.user = None
         if os.geteuid() == 0:
@@ -39,8 +41,11 @@ class Server:
             os.chown(self.folder, pwd.getpwnam(self.user).pw_uid, pwd.getpwnam(self.user).pw_gid)
         self.log = open(os.path.join(self.folder + ".log"), "ab")
         self.process = None
-        self.run("initdb", "-D", os.path.join(self.folder, "data"), "-A", "trust", "-U", "insist", "-E", "UTF8",
-                 "--no-locale").wait()
+        data = os.path.join(self.folder, "data")
+        if follows:
+            self.run("pg_basebackup", "-D", data, "-h", follows.folder, "-U", superuser, "-R", "-c", "fast", "--no-sync").wait()
+        else:
+            self.run("initdb", "-D", data, "-A", "trust", "--auth-host=scram-sha-256", "-U", superuser, "-E", "UTF8", "--no-locale").wait()
 
     def run(self, program, *arguments):
         user = {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []} if self.user else {}
@@ -48,8 +53,8 @@ class Server:
                                 stderr=self.log, cwd=self.folder, **user)
 
     def start(self):
-        self.process = self.run("postgres", "-D", os.path.join(self.folder, "data"), "-c", "listen_addresses=",
-                                "-c", f"unix_socket_directories={self.folder}", "-c", "shared_buffers=32MB", "-c", "authentication_timeout=5s")
+        self.process = self.run("postgres", "-D", os.path.join(self.folder, "data"), "-c", f"listen_addresses={self.addresses}",
+                                "-c", f"port={self.port}", "-c", f"unix_socket_directories={self.folder}", "-c", "shared_buffers=32MB", "-c", "authentication_timeout=5s")
         return process.wait_until(lambda: self.ask("SELECT 1") == [["1"]], every=0.1)
 
     def stop(self, number):
@@ -60,11 +65,12 @@ class Server:
 
     def ask(self, sql):
         answer = subprocess.run([os.path.join(self.programs, "psql"), "-X", "-q", "-A", "-t", "-F", "\t", "-h", self.folder,
-                                 "-U", "insist", "-d", "postgres", "-c", sql], capture_output=True, text=True)
+                                 "-p", str(self.port), "-U", self.superuser, "-d", "postgres", "-c", sql], capture_output=True, text=True)
         return [line.split("\t") for line in answer.stdout.splitlines()] if answer.returncode == 0 else None
 
-    def address(self):
-        return f"postgres:///postgres?host={self.folder}&user=insist"
+    def address(self, *others):
+        """Its own; or of those that can be written, the first."""
+        return f"postgres:///postgres?host={','.join(server.folder for server in (self, *others))}&user=insist"
 
     def end(self):
         self.stop(signal.SIGQUIT)
@@ -138,6 +144,30 @@ def judge(tap, daemon, server, receiver, submitters, kills):
     process.note(f"{len(kills)} kills, {len(acknowledged)} jobs acknowledged")
 
 
+def check_standby(tap, daemon, server):
+    """One that can only be read is refused, and passed over for one that can be written; when it can be, it takes its place."""
+    standby = Server(server.programs, follows=server)
+
+    def on(address):
+        daemon.store = f"'{address}'"
+        daemon.write_config("  idle: { transport: pull }\n")
+    try:
+        tap.check(standby.start(), "a standby starts")
+        on(standby.address())
+        daemon.start(wait=False)
+        tap.check(daemon.process.wait(process.WAIT_S) != 0 and "session is read-only" in daemon.said(), "the daemon does not start on it",
+                  daemon.said()[-1000:])
+        on(standby.address(server))
+        tap.check(daemon.start() and daemon.add("idle", "before")[0] == 201, "but on the other, whichever comes first", daemon.said()[-1000:])
+        server.stop(signal.SIGINT)  # which tells the standby everything
+        tap.check(standby.ask("SELECT pg_promote()") == [["t"]], "it takes over")
+        tap.check(process.wait_until(lambda: daemon.add("idle", "after")[0] in (200, 201)), "and the daemon goes on there", daemon.said()[-1000:])
+        tap.check(daemon.call("GET", "/v1/jobs/before?tenant=t")[0] == 200, "with what it had")
+        tap.check(daemon.stop() == 0, "and stops in order", daemon.said()[-1000:])
+    finally:
+        standby.end()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=6)
@@ -164,6 +194,7 @@ def main():
         for submitter in submitters:
             submitter.join()
         judge(tap, daemon, server, receiver, submitters, kills)
+        check_standby(tap, daemon, server)
     finally:
         stop.set()
         daemon.end()
