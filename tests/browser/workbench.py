@@ -13,6 +13,8 @@ from scene import Scene, includes, process  # noqa: E402
 from browser import Page  # noqa: E402
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tests", "docs"))
+import ten_commands  # noqa: E402
 WIDTHS = (320, 1024, 1600)  # and nothing sticks out at WIDEST
 WIDEST = 2560
 DESTINATIONS = """\
@@ -218,6 +220,37 @@ def watching(scene):
     scene.go("#/reports", includes("#view", "Daily"))
 
 
+def three_nodes(scene):
+    """Those that docs/cluster.md leads to: the page of each tells of all, and of whose each destination is."""
+    tap, machines = scene.tap, scene.machines
+    if not machines:
+        return
+    machines.join()
+    if not all([tap.check(good, name, detail) for good, name, detail in machines.results]):
+        return
+
+    def owned():
+        answer = machines.ask("c", "/v1/nodes")
+        return {node["name"]: sorted(node["destinations"]) for node in answer[1]["nodes"]} if answer[0] == 200 else {}
+    parts = [1, 2, 2]  # and the steward's office
+    if not tap.check(process.wait_until(lambda: sorted(map(len, owned().values())) == parts, every=0.1), "each has its part of the destinations", owned()):
+        return
+    owns = "Object.fromEntries([...document.querySelectorAll('#view tbody tr')].map(r => [r.cells[0].innerText, [...r.querySelectorAll('a')].map(a => a.innerText).sort()]))"
+    page = Page(scene.browser)
+    page.open(f"http://{ten_commands.HOSTS['b']}:{machines.port}/#/nodes")
+    tap.check(page.until(f"Object.keys({owns}).sort().join() === 'a,b,c'"), "the page shows three nodes", page.text("body"))
+    tap.check(page.until(f"JSON.stringify(Object.entries({owns}).sort()) === {json.dumps(json.dumps([[name, owned()[name]] for name in 'abc'], separators=(',', ':')))}"),
+              "and what each of them owns", f"{page.run(owns)} {owned()}")
+    text = page.text("#view")
+    tap.check(all(f"http://{host}:{machines.port}" in text for host in ten_commands.HOSTS.values()), "and where it is", text)
+    for name, (destination, *_) in owned().items():
+        page.run(f"location.hash = '#/destination/{destination}'")
+        tap.check(page.until(f"[...document.querySelectorAll('#view dt')].some(t => t.innerText === 'Owner' && t.nextElementSibling.innerText === {json.dumps(name)})"),
+                  f"a destination tells whose it is: {destination}", page.text("#view"))
+    tap.check(not page.complaints, "the console of that page has no complaint", page.complaints)
+    scene.browser.order("Target.closeTarget", {"targetId": page.target})
+
+
 def simulating(scene):
     tap, page = scene.tap, scene.page
     scene.go("#/simulate", "!!document.querySelector('#simulate')")
@@ -334,18 +367,24 @@ def main():
     scene = Scene(tap, DESTINATIONS, lambda key: 200 if receiver["healed"] or "bad" not in key else 400 if "bad-a" in key else 422,
                   os.path.join(os.environ.get("INSIST_BUILD", os.path.join(ROOT, "build")), "pictures"))
     scene.heal = lambda: receiver.update(healed=True)
+    programs = process.postgres_programs(tap, "three nodes in the page")
+    scene.machines = ten_commands.Machines(programs) if programs else None
     try:
+        if scene.machines:
+            scene.machines.start()  # they take their time, beside all the rest
         if not tap.check(scene.daemon.start(), "the daemon starts", scene.daemon.said()):
             return tap.end()
         fill(scene)
         scene.open(WIDTHS[1])
         scene.page.until("document.querySelectorAll('#destinations tbody tr').length === 3")
         for step in (now_is_worst_first, one_destination, what_a_reader_keeps, jobs_by_filter, one_job, dead_by_cause, watching, simulating, three_languages,
-                     keys_and_colours, everybody_can_use_every_screen, dead_letters_are_sent_back):
+                     keys_and_colours, everybody_can_use_every_screen, dead_letters_are_sent_back, three_nodes):
             step(scene)
         scene.nothing_odd()
     finally:
         scene.end()
+        if scene.machines:
+            scene.machines.end()
     return tap.end()
 
 
