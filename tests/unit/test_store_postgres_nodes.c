@@ -1,6 +1,7 @@
 /* A store on PostgreSQL that nodes share: trims of all chains, sessions that ended, and what the bell tells. */
 #include "base/clock.h"
 #include "store/postgres/postgres.h"
+#include "store/postgres/schema.h"
 #include "support/check.h"
 #include "support/postgres_fixture.h"
 #include "support/postgres_proxy.h"
@@ -668,6 +669,95 @@ static void test_what_another_puts_in_front_is_found(void **state)
     pair_end(&pair);
 }
 
+/* ---- two versions ---- */
+
+/* Whatever a step may do of which older programs need not know: every table has a column more, and there is another table. */
+static const char expand[] =
+    "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LOOP"
+    " EXECUTE format('ALTER TABLE %I ADD COLUMN later bigint NOT NULL DEFAULT 7', t); END LOOP; END $$;"
+    "CREATE TABLE later (id bigint PRIMARY KEY); UPDATE meta SET value = value + 1 WHERE name = 'schema'";
+
+static void works(struct store_fixture *f, const char *id)
+{
+    struct store_op cancel = job_op(OP_CANCEL, "t", id), note = { .kind = OP_NOTE, .data = SLICE("{}") };
+    int64_t lane = put(f, id);
+    take_and_settle(f, lane, EVENT_RETRY);
+    assert_run(f, &cancel, STATUS_OK);
+    assert_run(f, &note, STATUS_OK);
+    put(f, "");
+    take_and_settle(f, lane, EVENT_GIVE_UP);
+    promote(f);
+    assert_state(f, id, STATE_CANCELLED);
+}
+
+static enum status open_named(const char *address, const char *name, struct error *err)
+{
+    const struct store_settings settings = node_named(name);
+    struct store *store = NULL;
+    enum status status = store_postgres_open(slice_from(address), &settings, &store, err);
+    if (store)
+        store->ops->close(store);
+    return status;
+}
+
+/* A newer node comes, whose step only adds: those that run go on, and others are started. One that takes away ends that. */
+static void test_an_older_node_works_beside_a_newer_one(void **state)
+{
+    struct pair pair;
+    struct error err = { 0 };
+    bool applied;
+    (void)state;
+    pair_begin(&pair);
+    works(&pair.a, "before");
+    postgres_server_run(pair.address, expand, NULL, 0);
+    works(&pair.a, "after");
+    must(pair.a.store->ops->beat(pair.a.store, 1, &err), &err);
+    must(pair.a.store->ops->tend(pair.a.store, pair.a.now + MINUTE_MS, &err), &err);
+    put(&pair.b, "by the other");
+    must(open_named(pair.address, "three", &err), &err);
+    must(pair.b.store->ops->fence(pair.b.store, pair.a.store->session, 2, pair.b.now, &err), &err);
+    fixture_drop(&pair.a);
+    struct trail_check trail;
+    must(verify_at(pair.address, NULL, 0, &trail, &err), &err);
+
+    postgres_server_run(pair.address, "UPDATE meta SET value = 99 WHERE name LIKE 'schema%'", NULL, 0);
+    assert_int_equal(open_named(pair.address, "three", &err), STATUS_UNSUPPORTED);
+    check(strstr(err.text, "newer insist"), "%s", err.text);
+    enum status status = pair.b.store->ops->outcome(pair.b.store, &applied, &err); /* nor does one that was away come back */
+    check(status == STATUS_UNSUPPORTED && strstr(err.text, "newer insist"), "%s: %s", status_name(status), err.text);
+    fixture_drop(&pair.b);
+}
+
+/* One that must take away what older nodes need does not do it to those that run. */
+static void test_a_newer_node_waits_for_older_ones_to_be_stopped(void **state)
+{
+    enum { OLDER = 7, COUNTED = 8 }; /* with version 8 came what older programs cannot live with; 9 only adds */
+    (void)state;
+    for (int version = OLDER; version <= COUNTED; version++) {
+        char address[POSTGRES_ADDRESS_BYTES], whole[POSTGRES_ADDRESS_BYTES + 16];
+        struct postgres_link older = { 0 };
+        struct error err = { 0 };
+        const struct store_settings settings = { .pending_max = 100000 };
+        int from;
+        postgres_server_schema(address);
+        snprintf(whole, sizeof whole, "postgres:%s", address);
+        must(link_open(&older, whole, postgres_settings_writer, &err), &err);
+        must(schema_prepare(&older, &settings, version, &from, &err), &err);
+        must(link_run(&older, "SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", &err), &err); /* as nodes do */
+        enum status status = open_named(address, "newer", &err);
+        if (version == OLDER) {
+            check(status == STATUS_BUSY && strstr(err.text, "stop them all"), "%s: %s", status_name(status), err.text);
+            assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), OLDER);
+            link_close(&older);
+            for (int i = 0; i < ASKED_MAX && status == STATUS_BUSY; i++, sleep_ms(ASK_PAUSE_MS))
+                status = open_named(address, "newer", &err); /* its connection may need a moment to end */
+        }
+        must(status, &err);
+        assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), postgres_schema_version());
+        link_close(&older);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -684,6 +774,8 @@ int main(void)
         cmocka_unit_test(test_what_another_puts_in_front_is_found),
         cmocka_unit_test(test_ended_sessions_are_forgotten),
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),
+        cmocka_unit_test(test_an_older_node_works_beside_a_newer_one),
+        cmocka_unit_test(test_a_newer_node_waits_for_older_ones_to_be_stopped),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

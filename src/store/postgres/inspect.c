@@ -89,14 +89,9 @@ static enum status connect(const struct postgres_store *store, struct postgres_l
 /* STATUS_NOT_FOUND: there are no tables of ours. */
 static enum status version_check(struct postgres_link *link, int *ret_version, struct error *err)
 {
-    int oldest_writer;
-    enum status status = schema_read(link, ret_version, &oldest_writer, err);
+    enum status status = schema_check(link, ret_version, err);
     if (status == STATUS_OK && *ret_version == 0)
         return error_set(err, STATUS_NOT_FOUND, "the database has no tables of insist yet");
-    if (status == STATUS_OK && oldest_writer > postgres_schema_version())
-        return error_set(err, STATUS_UNSUPPORTED,
-                         "the store was written by a newer insist (its schema version is %d, this one knows up to %d)",
-                         *ret_version, postgres_schema_version());
     return status;
 }
 

@@ -32,9 +32,8 @@ static void pause_ms(int ms)
 static enum status writer_lock(struct postgres_store *store, bool first, struct error *err)
 {
     struct postgres_link *link = &store->link;
-    const char *sql = store->shared
-                          ? "SELECT pg_try_advisory_lock_shared(hashtext('insist writer'), hashtext(current_schema()))"
-                          : "SELECT pg_try_advisory_lock(hashtext('insist writer'), hashtext(current_schema()))";
+    const char *sql = store->shared ? "SELECT pg_try_advisory_lock_shared(" WRITER_LOCK ")"
+                                    : "SELECT pg_try_advisory_lock(" WRITER_LOCK ")";
     for (int i = 0; i < (first ? LOCK_TRIES : 1); i++) {
         PGresult *answer;
         enum status status = link_ask(link, sql, &answer, err);
@@ -102,15 +101,16 @@ static enum status name_connection(struct postgres_store *store, struct error *e
 enum status postgres_connect(struct postgres_store *store, bool first, struct error *err)
 {
     struct postgres_link *link = &store->link;
-    int from;
+    int version;
     claimed_forget(store);
     enum status status = link_open(link, store->address, postgres_settings_writer, err);
     if (status == STATUS_OK)
         status = server_look(link, store->address, store->settings.sync_always, err);
     if (status == STATUS_OK)
         status = writer_lock(store, first, err);
-    if (status == STATUS_OK && first)
-        status = schema_prepare(link, &store->settings, postgres_schema_version(), &from, err);
+    if (status == STATUS_OK)
+        status = first ? schema_prepare(link, &store->settings, postgres_schema_version(), &version, err)
+                       : schema_check(link, &version, err);
     if (status == STATUS_OK && first)
         status = session_take(store, store->settings.now, err);
     if (status == STATUS_OK && store->shared)

@@ -258,7 +258,7 @@ static enum status meta_read(struct postgres_link *link, const char *name, int *
     return STATUS_OK;
 }
 
-enum status schema_read(struct postgres_link *link, int *ret_version, int *ret_oldest_writer, struct error *err)
+static enum status schema_read(struct postgres_link *link, int *ret_version, int *ret_oldest_writer, struct error *err)
 {
     PGresult *answer;
     *ret_version = *ret_oldest_writer = 0;
@@ -295,21 +295,49 @@ static enum status step_run(struct postgres_link *link, int step, struct error *
     return status;
 }
 
+enum status schema_check(struct postgres_link *link, int *ret_version, struct error *err)
+{
+    int oldest_writer;
+    enum status status = schema_read(link, ret_version, &oldest_writer, err);
+    if (status == STATUS_OK && oldest_writer > STEPS)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "the store is of version %d, written by a newer insist; this one knows up to %d", *ret_version, STEPS);
+    return status;
+}
+
+/*
+ * Programs that write hold a lock while they run (writer_lock). One that is older would break on a step that it cannot live
+ * with: that waits until they are stopped, and keeps them from being started meanwhile.
+ */
+static enum status contract_begin(struct postgres_link *link, int from, int newest, struct error *err)
+{
+    PGresult *answer;
+    enum status status = link_ask(link, "SELECT pg_try_advisory_lock(" WRITER_LOCK ")", &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    bool alone = PQgetvalue(answer, 0, 0)[0] == 't';
+    PQclear(answer);
+    return alone ? STATUS_OK
+                 : error_set(err, STATUS_BUSY,
+                             "the store is of version %d and becomes %d, and other nodes run with it, which cannot live with that"
+                             " if they are older: stop them all, start this one, then the others",
+                             from, newest);
+}
+
 static enum status steps_run(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
                              struct error *err)
 {
-    int oldest_writer;
-    enum status status = schema_read(link, ret_from, &oldest_writer, err);
-    if (status != STATUS_OK)
-        return status;
-    if (oldest_writer > STEPS)
-        return error_set(err, STATUS_UNSUPPORTED,
-                         "the store is of version %d, written by a newer insist; this one knows up to %d", *ret_from, STEPS);
-    if (*ret_from > 0 && *ret_from < newest && settings->on_migrate)
+    enum status status = schema_check(link, ret_from, err);
+    bool contracts = false;
+    for (int step = *ret_from + 1; step <= newest && *ret_from > 0; step++)
+        contracts = contracts || steps[step - 1].oldest_writer > *ret_from;
+    if (status == STATUS_OK && contracts)
+        status = contract_begin(link, *ret_from, newest, err);
+    if (status == STATUS_OK && *ret_from > 0 && *ret_from < newest && settings->on_migrate)
         settings->on_migrate(*ret_from, newest);
     for (int step = *ret_from + 1; step <= newest && status == STATUS_OK; step++)
         status = step_run(link, step, err);
-    return status;
+    return status == STATUS_OK && contracts ? link_run(link, "SELECT pg_advisory_unlock(" WRITER_LOCK ")", err) : status;
 }
 
 enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,

@@ -10,15 +10,18 @@
 #include "store/postgres/link.h"
 #include "store/store.h"
 
+/* Held by every program that writes: by one without a node's name alone, by nodes together. */
+#define WRITER_LOCK "hashtext('insist writer'), hashtext(current_schema())"
+
 /* The version that this program writes. */
 int postgres_schema_version(void);
 /*
  * Brings the schema to version `newest`; *ret_from is what was there, 0: nothing. STATUS_UNSUPPORTED: a newer program has
- * been there.
+ * been there. STATUS_BUSY: other programs run, which could not live with what this one needs if they are older.
  */
 enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
                            struct error *err) MUST_CHECK;
-/* What is there, without a change; 0: nothing. */
-enum status schema_read(struct postgres_link *link, int *ret_version, int *ret_oldest_writer, struct error *err) MUST_CHECK;
+/* The version of what is there, 0: nothing. STATUS_UNSUPPORTED: this program may not write to it any more. */
+enum status schema_check(struct postgres_link *link, int *ret_version, struct error *err) MUST_CHECK;
 
 #endif
