@@ -24,6 +24,11 @@ int64_t clock_ticks_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+int64_t clock_boot_ms(void)
+{
+    return read_ns(CLOCK_BOOTTIME) / NS_PER_MS;
+}
+
 static const struct clock_source real = { real_wall_ns, clock_ticks_ns };
 static _Atomic(const struct clock_source *) source = &real;
 static _Atomic int64_t offset_ns = INT64_MIN; /* of the wall to the steady clock, the largest that was seen */

@@ -14,6 +14,8 @@
 instant clock_now(void);
 /* Nanoseconds that only grow, for measuring. */
 int64_t clock_ticks_ns(void);
+/* Milliseconds since the machine was started: never set, and they go on while it sleeps. */
+int64_t clock_boot_ms(void);
 
 /* How far clock_now is ahead of the system's clock, which went back by so much; 0: it is not. */
 int64_t clock_ahead_ms(void);

@@ -1,5 +1,6 @@
 #include "daemon/nodes.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "core/ownership/ownership.h"
@@ -21,7 +22,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { NODE_PLACE_BYTES = 96, ACTIONS_MAX = 256, RING_EVERY_MS = 20, NOTICE_LANES_MAX = 1000 };
@@ -58,7 +58,7 @@ struct nodes {
     int wake_fd;
     atomic_bool stopping, in_order;
     struct ownership ownership; /* the thread's own, as is what follows */
-    int64_t beat_at, rung_at;   /* steady_ms */
+    int64_t beat_at, rung_at;   /* clock_boot_ms */
     uint64_t lives;             /* a hash of the sessions that do */
     bool recall;                /* lanes may have work of which no bell rang */
     bool away, fenced;
@@ -71,17 +71,9 @@ struct nodes {
     struct view view;
 };
 
-/* It is never set, and runs on while the machine sleeps. */
-static int64_t steady_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 bool nodes_trusted(const struct nodes *nodes)
 {
-    return steady_ms() < atomic_load(&nodes->trusted_until);
+    return clock_boot_ms() < atomic_load(&nodes->trusted_until);
 }
 
 static void wake(struct nodes *nodes)
@@ -431,7 +423,7 @@ static void act(struct look *look)
     for (size_t i = 0; i < look->seen.shard_count; i++)
         if (look->seen.shards[i].session == nodes->ownership.session)
             orders_add(look->orders, HOLDING_OURS, look->seen.shards[i].name);
-    size_t count = ownership_look(&nodes->ownership, &look->seen, steady_ms(), placement, actions, ACTIONS_MAX);
+    size_t count = ownership_look(&nodes->ownership, &look->seen, clock_boot_ms(), placement, actions, ACTIONS_MAX);
     for (size_t i = 0; i < count; i++) {
         struct error error;
         if (actions[i].act == OWNERSHIP_FENCE)
@@ -540,8 +532,8 @@ static void gather_news(struct look *look)
     struct nodes_news *news = &look->orders->news;
     struct error error;
     instant now = nodes->settings.now(nodes->settings.context);
-    neighbours_look(&nodes->neighbours, look->sessions, look->session_count, steady_ms(), now, news);
-    if (neighbours_heads(&nodes->neighbours, nodes->reader, nodes->config->retention_audit_ms, steady_ms(), now, news,
+    neighbours_look(&nodes->neighbours, look->sessions, look->session_count, clock_boot_ms(), now, news);
+    if (neighbours_heads(&nodes->neighbours, nodes->reader, nodes->config->retention_audit_ms, clock_boot_ms(), now, news,
                          &error) != STATUS_OK)
         log_event(LOG_WARN, "heads_unread", FIELD_CSTR("error", error.text));
     if (news->missing[0])
@@ -574,7 +566,7 @@ static void beat(struct nodes *nodes)
 {
     struct store *store = nodes->settings.store;
     struct error error;
-    int64_t sent_at = steady_ms();
+    int64_t sent_at = clock_boot_ms();
     nodes->beat_at = sent_at + OWNERSHIP_BEAT_MS;
     enum status status = store->ops->beat(store, nodes->config->digest, &error);
     if (status == STATUS_OK) {
@@ -602,7 +594,7 @@ static void ring(struct nodes *nodes)
     struct error error;
     if (nodes->away || !atomic_exchange(&nodes->rings, false))
         return;
-    nodes->rung_at = steady_ms();
+    nodes->rung_at = clock_boot_ms();
     if (store->ops->ring(store, &error) != STATUS_OK)
         atomic_store(&nodes->rings, true); /* with the next beat */
 }
@@ -611,7 +603,7 @@ static void wait_for_news(struct nodes *nodes)
 {
     struct store *store = nodes->settings.store;
     uint64_t woken;
-    int64_t now = steady_ms(), until = nodes->beat_at;
+    int64_t now = clock_boot_ms(), until = nodes->beat_at;
     if (atomic_load(&nodes->rings) && !nodes->away && nodes->rung_at + RING_EVERY_MS < until)
         until = nodes->rung_at + RING_EVERY_MS;
     struct pollfd fds[] = { { .fd = nodes->wake_fd, .events = POLLIN },
@@ -630,14 +622,14 @@ static void *nodes_main(void *context)
     struct store *store = nodes->settings.store;
     struct error error;
     while (!atomic_load(&nodes->stopping)) {
-        if (!nodes->fenced && steady_ms() >= nodes->beat_at)
+        if (!nodes->fenced && clock_boot_ms() >= nodes->beat_at)
             beat(nodes);
         else if (nodes->fenced)
-            nodes->beat_at = steady_ms() + OWNERSHIP_BEAT_MS;
+            nodes->beat_at = clock_boot_ms() + OWNERSHIP_BEAT_MS;
         if (nodes->recall && !nodes->away && !nodes->fenced)
             recall(nodes);
         wait_for_news(nodes);
-        if (steady_ms() >= nodes->rung_at + RING_EVERY_MS)
+        if (clock_boot_ms() >= nodes->rung_at + RING_EVERY_MS)
             ring(nodes);
     }
     if (!atomic_load(&nodes->in_order) || nodes->fenced)
@@ -750,7 +742,7 @@ static int64_t silent_ms_of(const struct view *view, int64_t session)
     int64_t silent_ms = 0; /* of this one, which speaks */
     for (size_t i = 0; i < view->watched_count; i++)
         if (view->watched[i].session == session)
-            silent_ms = steady_ms() - view->watched[i].since;
+            silent_ms = clock_boot_ms() - view->watched[i].since;
     return silent_ms;
 }
 

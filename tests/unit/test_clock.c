@@ -1,8 +1,23 @@
 /* A clock that never goes back, whatever the system's does. */
 #include "base/clock.h"
+#include "core/ownership/ownership.h"
 #include "support/check.h"
 
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 static int64_t wall_ms, steady_ms;
+static time_t slept_s; /* of the whole machine */
+
+/* Instead of the library's: a machine that has slept. Only the clock that counts from its start has gone on meanwhile. */
+int clock_gettime(clockid_t clock, struct timespec *ret_time)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, ret_time);
+    if (clock == CLOCK_BOOTTIME)
+        ret_time->tv_sec += slept_s;
+    return result;
+}
 
 static int64_t wall_ns(void)
 {
@@ -82,12 +97,29 @@ static void it_can_begin_later(void **state)
     assert_int_equal(clock_ahead_ms(), 30000);
 }
 
+/* A node whose machine has slept since it was last heard of believes no more that anything is its own. */
+static void sleep_ends_trust(void **state)
+{
+    (void)state;
+    struct ownership ownership;
+    ownership_init(&ownership, 1);
+    slept_s = 0;
+    int64_t ticks_ns = clock_ticks_ns();
+    ownership_beaten(&ownership, clock_boot_ms());
+    assert_true(ownership_trusted(&ownership, clock_boot_ms()));
+    slept_s = OWNERSHIP_TRUST_MS / 1000 + 1;
+    assert_false(ownership_trusted(&ownership, clock_boot_ms()));
+    assert_true(clock_ticks_ns() - ticks_ns < (int64_t)OWNERSHIP_TRUST_MS * 1000000); /* which by these it still would */
+    slept_s = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_step_back_is_not_followed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_step_forward_is_followed_and_told, setup, teardown),
         cmocka_unit_test_setup_teardown(it_can_begin_later, setup, teardown),
+        cmocka_unit_test(sleep_ends_trust),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
