@@ -53,9 +53,14 @@ class Server:
                                 stderr=self.log, cwd=self.folder, **user)
 
     def start(self):
-        self.process = self.run("postgres", "-D", os.path.join(self.folder, "data"), "-c", f"listen_addresses={self.addresses}",
-                                "-c", f"port={self.port}", "-c", f"unix_socket_directories={self.folder}", "-c", "shared_buffers=32MB", "-c", "authentication_timeout=5s")
-        return process.wait_until(lambda: self.ask("SELECT 1") == [["1"]], every=0.1)
+        """Again and again: some processes of one that was killed may still be there, and it refuses to be beside them."""
+        def is_up():
+            if not self.process or self.process.poll() is not None:
+                self.process = self.run("postgres", "-D", os.path.join(self.folder, "data"), "-c", f"listen_addresses={self.addresses}",
+                                        "-c", f"port={self.port}", "-c", f"unix_socket_directories={self.folder}",
+                                        "-c", "shared_buffers=32MB", "-c", "authentication_timeout=5s")
+            return self.ask("SELECT 1") == [["1"]]
+        return process.wait_until(is_up, every=0.1)
 
     def stop(self, number):
         if self.process:

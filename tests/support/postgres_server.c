@@ -179,12 +179,14 @@ void postgres_server_start(void)
                                       "-c",
                                       "synchronous_commit=off",
                                       NULL };
-    server.pid = spawn(arguments);
+    server.pid = 0;
     for (int i = 0; i < START_TRIES; i++) {
+        if (server.pid == 0)
+            server.pid = spawn(arguments);
         if (PQping(target) == PQPING_OK)
             return;
         if (waitpid(server.pid, NULL, WNOHANG) != 0)
-            break;
+            server.pid = 0; /* of one that was killed some processes may still be there, and it refuses to be beside them */
         pause_ms(PAUSE_MS);
     }
     log_show();
