@@ -254,13 +254,20 @@ static bool has_its_part(const struct world *world, const struct standing *stand
            (ahead && held + lane->share.held[SIDE_AHEAD] >= part(both, weight, standing->may));
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /*
- * The engine has asked the store what came to the lane, or how urgent a new time of day has made it, and cannot know it yet: no slot
- * stays empty for that. A question may have been on its way when it came, and its own follows.
+ * The engine has asked the store what came to the lane, what it has after a claim that was refused, or how urgent a new time of day
+ * has made it, and cannot know it yet: no slot stays empty for that. A question may have been on its way when it came, and its own
+ * follows.
  */
 static bool is_being_read(const struct world *world, const struct lane_state *lane)
 {
-    int64_t grew = world->lanes[lane->id].grew_mono, since = grew > world->clock_jumped_mono ? grew : world->clock_jumped_mono;
+    const struct lane_view *view = &world->lanes[lane->id];
+    int64_t since = later(later(view->grew_mono, view->refused_mono), world->clock_jumped_mono);
     return lane->order.asked && world->mono - since <= 2 * world->read_lag_ms;
 }
 

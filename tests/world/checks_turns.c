@@ -292,6 +292,7 @@ struct claim_out turns_answered(struct world *world, const struct op_claim *clai
     lane->asked -= out.count;
     lane->idle_mono = -1;
     lane->refused = lane->refused || !applied;
+    lane->refused_mono = applied ? lane->refused_mono : world->mono;
     uncount(world, &out, out.turn - (applied && out.turn > 0 ? (int64_t)claim->ret_count : 0));
     if (none || out.turn == 0)
         return out;

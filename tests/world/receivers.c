@@ -202,116 +202,137 @@ static void task_end(struct task *task)
     *task->link = task->next;
     if (task->next)
         task->next->link = task->link;
+    arena_release(&task->memory);
     free(task);
 }
 
-/* Invariant 3: whoever comes after the end of a lease changes nothing. */
-/* Whether the engine that decided it is to hear that it is so. */
-static bool task_apply(struct world *world, const struct job *job, struct store_op *op, struct arena *memory)
+/* What the API does when the store has taken a worker's word: the engine hears of it, unless it is another one by now. */
+static void task_taken(struct world *world, const struct task *task)
 {
-    const struct shadow *shadow = world_job(world, job->id);
-    int64_t current = shadow->token;
-    int epoch = world->epoch;
-    bool applied = world_apply(world, op, memory) && op->status == STATUS_OK;
-    if (applied && job->lease_token != current)
-        violated(world, INVARIANT_LEASE, "%.*s was settled by a worker whose lease was over", SLICE_ARG(job->id));
-    if (applied && op->settle.event == EVENT_DELIVER && world->epoch == epoch)
-        engine_acked(world->engine, job->seq, job->lease_token);
-    return applied && world->epoch == epoch;
+    if (world->epoch != task->epoch || task->op.status != STATUS_OK)
+        return;
+    if (task->op.settle.event == EVENT_DELIVER)
+        engine_acked(world->engine, task->seq, task->token);
+    else if (task->nack.job)
+        engine_nacked(world->engine, &task->nack, &task->op, &task->settlement);
+}
+
+void task_doubt_over(struct world *world, bool applied)
+{
+    struct task *task = world->doubted_task;
+    world->doubted_task = NULL;
+    if (task && applied)
+        task_taken(world, task);
+    if (task)
+        task_end(task);
+}
+
+/* Invariant 3: whoever comes after the end of a lease changes nothing. While it is in doubt whether it did, the task waits. */
+static void task_apply(struct world *world, struct task *task)
+{
+    int64_t current = world_job(world, task->job.id)->token;
+    bool away = world->in_doubt;
+    task->epoch = world->epoch;
+    bool applied = world_apply(world, &task->op, &task->memory);
+    if (applied && task->op.status == STATUS_OK && task->token != current)
+        violated(world, INVARIANT_LEASE, "%.*s was settled by a worker whose lease was over", SLICE_ARG(task->job.id));
+    if (applied)
+        task_taken(world, task);
+    if (!away && world->in_doubt)
+        world->doubted_task = task;
 }
 
 /* What the API does with a worker's word. */
-static void task_ack(struct world *world, const struct job *job)
+static void task_ack(struct world *world, struct task *task)
 {
-    struct arena memory = { 0 };
-    struct store_op op = {
+    task->op = (struct store_op){
         .kind = OP_SETTLE,
-        .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_DELIVER, .retry_count = job->retry_count,
+        .settle = { .seq = task->seq, .token = task->token, .event = EVENT_DELIVER, .retry_count = task->job.retry_count,
                     .outcome = OUTCOME_DELIVERED, .forget_at = world_now(world) + DAY_MS },
     };
-    world_job(world, job->id)->may_complete = true;
-    (void)task_apply(world, job, &op, &memory);
-    arena_release(&memory);
+    world_job(world, task->job.id)->may_complete = true;
+    task_apply(world, task);
 }
 
-static void task_nack(struct world *world, const struct job *job)
+static void task_nack(struct world *world, struct task *task)
 {
     const struct reply *reply = &replies[below(world, 4)];
-    struct lease_nack nack = { .job = job, .answer = { .attempted = true, .code = slice_from(reply->code),
-                                                       .text = slice_from(reply->text), .retry_after_ms = -1 } };
+    struct shadow *shadow = world_job(world, task->job.id);
     const struct policy *policy;
-    struct arena memory = { 0 };
-    struct settlement settlement;
-    struct store_op op;
+    task->nack = (struct lease_nack){ .job = &task->job, .answer = { .attempted = true, .code = slice_from(reply->code),
+                                                                     .text = slice_from(reply->text), .retry_after_ms = -1 } };
     injected(world, FAULT_WORKER);
-    if (job->lease_token == world_job(world, job->id)->token)
-        check_nack(world, world_job(world, job->id), job, &nack.answer);
-    if (engine_nack(world->engine, &nack, &memory, &op, &settlement, &policy) == STATUS_OK &&
-        task_apply(world, job, &op, &memory))
-        engine_nacked(world->engine, &nack, &op, &settlement);
-    world_job(world, job->id)->expected.set = false; /* where the store refused, its lease runs out */
-    arena_release(&memory);
+    if (task->token == shadow->token)
+        check_nack(world, shadow, &task->job, &task->nack.answer);
+    if (engine_nack(world->engine, &task->nack, &task->memory, &task->op, &task->settlement, &policy) == STATUS_OK)
+        task_apply(world, task);
+    shadow->expected.set = false; /* where the store refused, its lease runs out */
 }
 
 /* It goes back as if it had never been taken. */
-static void task_return(struct world *world, const struct job *job)
+static void task_return(struct world *world, struct task *task)
 {
-    struct arena memory = { 0 };
-    struct store_op op = {
+    const struct job *job = &task->job;
+    task->op = (struct store_op){
         .kind = OP_SETTLE,
-        .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_RELEASE, .step = job->step,
+        .settle = { .seq = task->seq, .token = task->token, .event = EVENT_RELEASE, .step = job->step,
                     .run_at = world_now(world), .rank = job->rank, .retry_count = job->retry_count,
                     .step_count = job->step_count, .doubted = job->doubted, .attempt_undone = job->step == STEP_SEND,
                     .outcome = OUTCOME_WAIT, .forget_at = INSTANT_NONE },
     };
     seen(world, FEATURE_RETURNED);
-    engine_lease_returned(world->engine, job->seq, job->lease_token);
-    (void)task_apply(world, job, &op, &memory);
-    arena_release(&memory);
+    engine_lease_returned(world->engine, task->seq, task->token);
+    task_apply(world, task);
 }
 
 /* Whether the worker has it for longer. */
-static bool task_extend(struct world *world, const struct job *job)
+static bool task_extend(struct world *world, const struct task *task)
 {
     struct arena memory = { 0 };
-    int64_t current = world_job(world, job->id)->token;
-    struct store_op op = { .kind = OP_EXTEND, .extend = { .seq = job->seq, .token = job->lease_token,
+    int64_t current = world_job(world, task->job.id)->token;
+    struct store_op op = { .kind = OP_EXTEND, .extend = { .seq = task->seq, .token = task->token,
                                                           .lease_until = world_now(world) + WORKER_LEASE_MS } };
     bool extended = world_apply(world, &op, &memory) && op.status == STATUS_OK;
-    if (extended && job->lease_token != current)
-        violated(world, INVARIANT_LEASE, "the lease of %.*s was over, and was prolonged", SLICE_ARG(job->id));
+    if (extended && task->token != current)
+        violated(world, INVARIANT_LEASE, "the lease of %.*s was over, and was prolonged", SLICE_ARG(task->job.id));
     if (extended)
         seen(world, FEATURE_EXTENDED);
     arena_release(&memory);
     return extended;
 }
 
+/* True: the worker has it still. */
+static bool task_go_on(struct world *world, struct task *task)
+{
+    if (!world->healthy && once_in(world, 6) && task_extend(world, task))
+        return true;
+    if (!world->healthy && once_in(world, 4))
+        task_nack(world, task);
+    else if (!world->healthy && once_in(world, 8))
+        task_return(world, task);
+    else
+        task_ack(world, task);
+    return false;
+}
+
 static void task_fire(struct world *world, struct timer *timer)
 {
     struct task *task = (struct task *)timer;
-    struct arena memory = { 0 };
-    struct job job;
     struct error error;
-    bool found = world->eye->ops->reader_job_seq(world->eye, task->seq, false, &memory, &job, &error) == STATUS_OK;
+    arena_release(&task->memory);
+    bool found = world->eye->ops->reader_job_seq(world->eye, task->seq, false, &task->memory, &task->job, &error) == STATUS_OK;
     bool vanishes = !world->healthy && once_in(world, 10);
     if (vanishes)
         injected(world, FAULT_WORKER);
-    else if (found && world_dest(world, dest_number(job.destination))) {
-        job.lease_token = task->token; /* as it was told the worker, stale or not */
-        if (!world->healthy && once_in(world, 6) && task_extend(world, &job)) {
+    else if (found && world_dest(world, dest_number(task->job.destination))) {
+        task->job.lease_token = task->token; /* as it was told the worker, stale or not */
+        if (task_go_on(world, task)) {
             timer_set(world, timer, world->mono + (int64_t)below(world, WORKER_LEASE_MS / 2));
-            arena_release(&memory);
             return;
         }
-        if (!world->healthy && once_in(world, 4))
-            task_nack(world, &job);
-        else if (!world->healthy && once_in(world, 8))
-            task_return(world, &job);
-        else
-            task_ack(world, &job);
     }
-    arena_release(&memory);
-    task_end(task);
+    if (world->doubted_task != task)
+        task_end(task);
 }
 
 static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)

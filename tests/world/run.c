@@ -215,6 +215,7 @@ static void ask_fire(struct world *world, struct timer *timer)
     world->doubted_notice = NULL;
     if (notice)
         engine_notice(world->engine, notice);
+    task_doubt_over(world, applied);
     if (!batch)
         return;
     batch->status = applied && world->sabotage != SABOTAGE_DOUBT_FORGOTTEN ? STATUS_OK : refused_away(batch);
@@ -593,6 +594,7 @@ static void forget_doubt(struct world *world)
     timer_clear(world, &world->ask);
     notice_free(world->doubted_notice);
     world->doubted_notice = NULL;
+    task_doubt_over(world, false);
     if (world->in_doubt)
         assert_int_equal(world->store->ops->outcome(world->store, &applied, &error), STATUS_OK);
     world->in_doubt = false;
@@ -679,6 +681,7 @@ void world_stop(struct world *world)
     forget_doubt(world);
     while (world->tasks) {
         struct task *next = world->tasks->next;
+        arena_release(&world->tasks->memory);
         free(world->tasks);
         world->tasks = next;
     }

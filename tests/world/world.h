@@ -14,6 +14,7 @@
 #include "core/fairness/shares.h"
 #include "engine/engine.h"
 #include "engine/pull.h"
+#include "engine/settlement.h"
 #include "support/check.h"
 #include "support/folder.h"
 
@@ -177,6 +178,13 @@ struct flight {
 struct task {
     struct timer timer; /* first */
     int64_t seq, token;
+    /* what it says of it, until the store has answered */
+    struct job job;
+    struct arena memory;
+    struct lease_nack nack;
+    struct settlement settlement;
+    struct store_op op;
+    int epoch; /* of the engine that decided it */
     struct task *next, **link;
 };
 
@@ -252,7 +260,8 @@ struct lane_view {
     int64_t asked_from;  /* when it last had one that is on its way; not more than `from`: none */
     int64_t came_mono;   /* when it began; -1: with its last turn */
     int64_t crossed;     /* what it had waited when a way back, or another configuration, began since; -1: none did */
-    bool refused;        /* the store has, since it last had a turn */
+    bool refused;        /* the store has, since it last had a turn, */
+    int64_t refused_mono; /* and when it last did */
     /* what it has claimed */
     int64_t running;     /* in the store */
     int64_t flights;     /* being sent */
@@ -372,7 +381,8 @@ struct world {
     struct timer wake, commit, arrival, disturbance, heal;
     struct timer ask;              /* the store, what became of the transaction in doubt */
     bool in_doubt, leaves_with_claim; /* the next one is lost */
-    struct batch *doubted;         /* NULL: it was somebody else's than the engine's, who does not wait */
+    struct batch *doubted;         /* NULL: it was somebody else's than the engine's, who does not wait, */
+    struct task *doubted_task;     /* but for this worker; NULL: none */
     struct notice *doubted_notice; /* what it made ready, if it was applied */
     struct store *inner, *store;
     struct store_reader *reader; /* the engine's */
@@ -466,6 +476,7 @@ void world_break(struct world *world); /* the store fails for good: the process 
 int64_t receive(struct world *world, struct flight *flight); /* how long it takes */
 int64_t receive_check(struct world *world, const struct probe *probe, struct health_answer *answer);
 void workers_begin(struct world *world);
+void task_doubt_over(struct world *world, bool applied); /* of what a worker said */
 
 /* people.c: who sends jobs, and who meddles. */
 /* A tenant's lane, which the engine then knows; 0: there is none, or it cannot be read now. */
