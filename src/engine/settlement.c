@@ -364,6 +364,9 @@ enum status settlement_make(const struct settlement_input *input, struct arena *
     fill(input, &decision, &op->settle);
     if (keep_texts(input, &decision, memory, op) != STATUS_OK)
         return STATUS_NO_MEMORY;
+    decision.rule = arena_copy(memory, decision.rule); /* a reload may free the policy before the store has answered */
+    if (!decision.rule.data)
+        return STATUS_NO_MEMORY;
     assert(job_state_after(STATE_RUNNING, op->settle.event) != STATE_NONE);
     *ret_settlement = (struct settlement){
         .decision = decision,

@@ -37,7 +37,7 @@ struct settlement {
 };
 
 /*
- * Fills `op` (its texts and event data are put into `memory`). STATUS_NO_MEMORY only.
+ * Fills `op` (its texts, its event data and the decision's rule are put into `memory`). STATUS_NO_MEMORY only.
  * An empty error text never gets here: transports must give one; should one not, UNKNOWN_ERROR is written.
  */
 enum status settlement_make(const struct settlement_input *input, struct arena *memory, struct store_op *op,

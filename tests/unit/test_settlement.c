@@ -3,6 +3,7 @@
  */
 #include "engine/settlement.h"
 
+#include "core/decision/classify.h"
 #include "support/configs.h"
 
 #include <jansson.h>
@@ -494,6 +495,28 @@ static void a_policy_that_changed_does_not_stop_it(void **state)
     config_unref(config);
 }
 
+/* A worker's word may be with the store when a reload frees the policy that judged it: what is told afterwards has the rule. */
+static void the_rule_outlives_its_policy(void **state)
+{
+    struct config *config = config_from(SLICE("destinations: { plain: { transport: pull, errors: { permanent: ['x:gone'] } } }\n"),
+                                        "test.yaml");
+    struct settle_case c = { "gone", "plain", { 0 }, SENT(OUTCOME_NONE), "dead", { 0 }, false, true };
+    struct arena memory;
+    struct store_op op;
+    struct settlement settlement;
+    (void)state;
+    c.answer.code = SLICE("x:gone");
+    arena_init(&memory, 1 << 20);
+    settle(config, &c, SLICE("it is gone"), &memory, &op, &settlement);
+    const struct policy *policy = &config_destination(config, SLICE("plain"))->policy;
+    const char *of_policy = classify(policy->classifier, (struct evidence){ c.answer.code, SLICE("it is gone") }).rule.data;
+    assert_non_null(of_policy);
+    assert_ptr_not_equal(settlement.decision.rule.data, of_policy);
+    config_unref(config);
+    assert_true(slice_equal(settlement.decision.rule, SLICE("x:gone")));
+    arena_release(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +528,7 @@ int main(void)
         cmocka_unit_test(huge_answers_are_cut),
         cmocka_unit_test(without_memory_it_says_so),
         cmocka_unit_test(a_policy_that_changed_does_not_stop_it),
+        cmocka_unit_test(the_rule_outlives_its_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,12 +71,7 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .held_ms = outage_lasted_ms(&dest->gate.outage, job->first_at, engine_now(engine)),
     };
     *ret_orphan = (struct orphan){ .job = job, .leased = leased };
-    enum status status = settlement_make(&input, memory, op, &ret_orphan->settlement);
-    if (status != STATUS_OK)
-        return status;
-    struct slice *rule = &ret_orphan->settlement.decision.rule; /* a reload may free the policy meanwhile */
-    *rule = arena_copy(memory, *rule);
-    return rule->data ? STATUS_OK : STATUS_NO_MEMORY;
+    return settlement_make(&input, memory, op, &ret_orphan->settlement);
 }
 
 /*
