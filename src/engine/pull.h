@@ -48,7 +48,7 @@ void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token);
  */
 struct settlement;
 struct lease_nack {
-    const struct job *job; /* with its lease's token */
+    struct job *job; /* with its lease's token; it becomes a send: whatever was asked of the worker, it has tried */
     struct answer answer;
     bool exhausted; /* the engine's: its last try failed, and no look */
 };

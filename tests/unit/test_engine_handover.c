@@ -464,8 +464,8 @@ static void a_nack_after_a_loss_says_nothing(void **state)
     static struct seen seen;
     struct stage stage;
     struct settlement settlement = { .decision = { VERDICT_RETRY, OUTCOME_TRANSIENT, .known = true } };
-    const struct job job = { .seq = 1, .lease_token = 1, .lane = 1, .destination = SLICE("d"), .tenant = SLICE("A"),
-                             .id = SLICE("j") };
+    struct job job = { .seq = 1, .lease_token = 1, .lane = 1, .destination = SLICE("d"), .tenant = SLICE("A"),
+                       .id = SLICE("j") };
     const struct lease_nack nack = { .job = &job, .answer = { .attempted = true } };
     const struct store_op op = { .kind = OP_SETTLE };
     (void)state;

@@ -79,8 +79,9 @@ static void ack(struct worker *worker, const struct job *job)
 static struct settlement nack(struct worker *worker, const struct job *job, const char *code, const char *text,
                               int64_t retry_after_ms)
 {
-    struct lease_nack nack = { .job = job, .answer = { .attempted = true, .code = slice_from(code), .text = slice_from(text),
-                                                       .retry_after_ms = retry_after_ms } };
+    struct job held = *job;
+    struct lease_nack nack = { .job = &held, .answer = { .attempted = true, .code = slice_from(code), .text = slice_from(text),
+                                                         .retry_after_ms = retry_after_ms } };
     struct arena memory = { 0 };
     struct store_op op;
     struct settlement settlement;
@@ -144,7 +145,8 @@ static void a_nack_acts_when_the_store_has_it(void **state)
     stage_run_for(&stage, 1000);
     ask(&worker, 1);
     assert_int_equal(worker.count, 1);
-    struct lease_nack nack = { .job = &worker.jobs[0],
+    struct job held = worker.jobs[0];
+    struct lease_nack nack = { .job = &held,
                                .answer = { .attempted = true, .text = SLICE("TIMEOUT"), .retry_after_ms = -1 } };
     for (int i = 0; i < NACKS; i++) {
         const struct policy *policy;
@@ -168,6 +170,34 @@ static void a_nack_acts_when_the_store_has_it(void **state)
     done_with_all(&worker);
     arena_release(&memory);
     stage_end(&stage);
+}
+
+/* It was asked about when a reload made its destination one for workers: what they say of it is the outcome of their try. */
+static void a_job_in_doubt_is_tried_by_a_worker(void **state)
+{
+    static const struct { const char *code; enum job_state state; int64_t in_a_row; } cases[] = {
+        { "x:gone", STATE_DEAD, 0 }, { "x:later", STATE_WAITING, 1 }, { "x:failed", STATE_WAITING, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct stage stage = { 0 };
+        struct worker worker = { .stage = &stage };
+        stage_begin(&stage, PULL(RETRY ", errors: { permanent: ['x:gone'], wait: ['x:later'], transient: ['x:failed'] }"), began);
+        stage_add(&stage, "d", "t", "a", "x");
+        stage_run_for(&stage, 1000);
+        ask(&worker, 1);
+        stage_apply(&stage, &(struct store_op){
+            .kind = OP_SETTLE, .settle = { .seq = worker.jobs[0].seq, .token = worker.jobs[0].lease_token, .event = EVENT_RETRY,
+                                           .step = STEP_VERIFY, .step_count = 2, .run_at = stage.now } });
+        done_with_all(&worker);
+        ask(&worker, 1);
+        nack(&worker, &worker.jobs[0], cases[i].code, "it failed", -1);
+        done_with_all(&worker);
+        struct job job = stage_job(&stage, "t", "a");
+        check(job.state == cases[i].state && job.step_count == cases[i].in_a_row, "%s: %s, %d in a row", cases[i].code,
+              job_state_name(job.state), (int)job.step_count);
+        stage_end(&stage);
+    }
 }
 
 /* How long the worker had it, whatever became of the lease meanwhile; and a lease that ends says that. */
@@ -746,6 +776,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_nack_acts_when_the_store_has_it),
+        cmocka_unit_test(a_job_in_doubt_is_tried_by_a_worker),
         cmocka_unit_test(a_lease_tells_what_became_of_it),
         cmocka_unit_test(a_lease_has_its_line),
         cmocka_unit_test(a_lost_lease_is_told_when_it_is_kept),

@@ -585,7 +585,6 @@ static bool decide_nack(struct call *call, struct engine *engine)
 {
     struct nack *nack = call->context;
     const struct policy *policy;
-    nack->job.step = STEP_SEND; /* whatever was asked of the worker, this is the outcome of its try */
     nack->lease.job = &nack->job;
     nack->status = engine_nack(engine, &nack->lease, &call->batch->memory, &call->batch->ops[0], &nack->settlement, &policy);
     if (nack->status == STATUS_OK) {

@@ -205,6 +205,15 @@ static int64_t held_ms(const struct leased *leased, const struct job *job, insta
     return now > since ? now - since : 0;
 }
 
+/* The questions that were asked of it say nothing of that. */
+static void become_send(struct job *job)
+{
+    if (job->step == STEP_SEND)
+        return;
+    job->step = STEP_SEND;
+    job->step_count = 0;
+}
+
 enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct arena *memory, struct store_op *op,
                         struct settlement *ret_settlement, const struct policy **ret_policy)
 {
@@ -214,6 +223,7 @@ enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct a
         return STATUS_NOT_FOUND;
     const struct leased *leased = leased_find(engine, nack->job->seq, nack->job->lease_token);
     assert(!leased || leased->dest == dest);
+    become_send(nack->job);
     nack->answer.duration_ms = held_ms(leased, nack->job, now);
     struct settlement_input input = {
         .destination = dest->config, .job = nack->job, .answer = &nack->answer, .seed = engine->seed, .now = now,
