@@ -344,6 +344,8 @@ void shares_before(struct world *world)
         struct lane_view *view = &world->lanes[lane];
         for (int side = 0; side < SIDE_COUNT; side++)
             view->held[side] = known ? known->share.held[side] : 0;
+        int64_t held = view->held[SIDE_FIRST] + view->held[SIDE_AHEAD];
+        view->behind = view->behind < held ? view->behind : held; /* others ended while a configuration held that shares nothing */
         view->claiming = known ? known->claiming : 0;
     }
     for (int number = 0; number < DESTS; number++) {
