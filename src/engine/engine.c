@@ -193,6 +193,7 @@ void engine_run(struct engine *engine)
         erasures_run(engine);
         blocks_release(engine);
         probes_start(engine);
+        leases_look(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */
     }

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "engine/attempt/ahead.h"
 #include "engine/attempt/attempt.h"
+#include "engine/attempt/leases.h"
 #include "engine/attempt/recover.h"
 #include "engine/destination.h"
 #include "engine/engine.h"
@@ -64,6 +65,7 @@ struct engine {
     struct handover office; /* of the steward: what is of no destination */
     struct {
         struct map held; /* what pull workers hold: leased.c */
+        struct leases_look look;
         atomic_int_least64_t bytes; /* payloads of answers to them that are being made, limits.body_budget at most */
     } leases;
     struct {

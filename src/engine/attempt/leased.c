@@ -1,9 +1,10 @@
 /*
  * What pull workers hold: the gate's pass of each lease, from its claim to its end.
  *
- * Every lease ends in one of these ways: acked, nacked, given back unused, or found lost when its time is over. The
- * passes are in memory only: a lease that was taken before a restart counts for the job and in its tenant's share, but says
- * nothing about the destination, and a new process's gate knows nothing of it. The room of the gate (LEASES_OUT_MAX)
+ * Every lease ends in one of these ways: acked, nacked, given back unused, or found lost when its time is over: by its
+ * job, if that still runs, and else by a walk over the leases, which asks the store about those whose time is over. The
+ * passes are in memory only: a lease that was taken before a restart counts for the job and in its tenant's share, but
+ * says nothing about the destination, and a new process's gate knows nothing of it. The room of the gate (LEASES_OUT_MAX)
  * bounds them.
  */
 #include "base/log.h"
@@ -16,16 +17,20 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { WALK_S = 60 }; /* over all of them takes so long at most */
+
 struct leased {
     int64_t seq; /* the key */
     int64_t token;
     int64_t retry_count;
     int64_t lane, attempts;
     instant created_at, taken_at;
+    instant until; /* of the lease, as far as is known: who prolongs it does not say so */
     struct dest *dest;
     struct lane_state *of; /* whose share it counts in */
     struct gate_pass pass;
     bool earlier; /* taken before a restart: there is no pass */
+    bool gone;    /* from the store when it was looked at; whoever ended it may be about to say so */
 };
 
 static struct slice key_of(const int64_t *seq)
@@ -56,7 +61,8 @@ static void leased_add(struct engine *engine, struct dest *dest, struct gate_pas
     struct leased *leased = malloc(sizeof *leased);
     const struct leased wanted = { .seq = job->seq, .token = job->lease_token, .retry_count = job->retry_count,
                                    .lane = job->lane, .attempts = job->attempts, .created_at = job->created_at,
-                                   .taken_at = now, .dest = dest, .of = lane_find(engine, job->lane), .pass = pass };
+                                   .taken_at = now, .until = job->lease_until, .dest = dest,
+                                   .of = lane_find(engine, job->lane), .pass = pass };
     struct leased *before = map_remove(&engine->leases.held, key_of(&job->seq));
     assert(wanted.of); /* one that holds a slot is not forgotten */
     assert(!before || (before->seq == job->seq && before->dest == dest));
@@ -117,8 +123,8 @@ enum status lease_restore(struct engine *engine, const struct job *job)
     struct leased *leased = malloc(sizeof *leased);
     if (!leased)
         return STATUS_NO_MEMORY;
-    *leased = (struct leased){ .seq = job->seq, .token = job->lease_token, .lane = job->lane, .dest = dest, .of = lane,
-                               .earlier = true };
+    *leased = (struct leased){ .seq = job->seq, .token = job->lease_token, .lane = job->lane, .until = job->lease_until,
+                               .dest = dest, .of = lane, .earlier = true };
     if (map_put(&engine->leases.held, key_of(&leased->seq), leased) != STATUS_OK) {
         free(leased);
         return STATUS_NO_MEMORY;
@@ -140,6 +146,73 @@ void lease_lost(struct engine *engine, const struct job *job)
     if (leased)
         give_back(leased, engine_now(engine));
     leased_free(leased, engine_now(engine));
+}
+
+/* ---- those that ended without a word ---- */
+
+static enum status read_leases(struct store_read *read, struct store_reader *reader, struct error *err)
+{
+    struct leases_look *look = (struct leases_look *)read;
+    enum status status = STATUS_OK;
+    assert(look->count > 0 && look->count <= LEASES_LOOK_MAX);
+    for (size_t i = 0; i < look->count && status == STATUS_OK; i++) {
+        struct looked_lease *lease = &look->leases[i];
+        struct job job = { 0 };
+        status = reader->ops->reader_job_seq(reader, lease->seq, false, &read->memory, &job, err);
+        lease->held = status == STATUS_OK && job.state == STATE_RUNNING && job.lease_token == lease->token;
+        lease->until = job.lease_until;
+        if (status == STATUS_NOT_FOUND)
+            status = STATUS_OK;
+    }
+    return status;
+}
+
+/* What could not be read is looked at again. */
+static void leases_looked(struct question *question)
+{
+    struct engine *engine = question->engine;
+    const struct leases_look *look = &engine->leases.look;
+    if (question->read.status != STATUS_OK) {
+        log_event(LOG_ERROR, "leases_not_read", FIELD_CSTR("error", question->read.error.text));
+        alerts_store_failed(engine, &question->read.error);
+    }
+    for (size_t i = 0; i < look->count && question->read.status == STATUS_OK; i++) {
+        const struct looked_lease *looked = &look->leases[i];
+        struct leased *leased = map_get(&engine->leases.held, key_of(&looked->seq));
+        if (!leased || leased->token != looked->token)
+            continue; /* it has ended meanwhile */
+        if (!looked->held && leased->gone) {
+            lease_lost(engine, &(struct job){ .seq = looked->seq, .lease_token = looked->token });
+            continue;
+        }
+        leased->gone = !looked->held;
+        if (looked->held)
+            leased->until = looked->until;
+    }
+}
+
+void leases_look(struct engine *engine)
+{
+    struct leases_look *look = &engine->leases.look;
+    const struct map *held = &engine->leases.held;
+    instant now = engine_now(engine), soon = instant_add(now, SECOND_MS);
+    struct map_entry *entry = NULL;
+    if (look->question.out || (now < look->at && look->at <= soon)) /* else the clock was put back */
+        return;
+    look->at = soon;
+    look->count = 0;
+    for (size_t left = held->count / WALK_S + LEASES_LOOK_MAX; left > 0 && look->count < LEASES_LOOK_MAX; left--) {
+        entry = map_next(held, &look->cursor);
+        if (!entry)
+            break;
+        const struct leased *leased = entry->value;
+        if (leased->until <= now)
+            look->leases[look->count++] = (struct looked_lease){ .seq = leased->seq, .token = leased->token };
+    }
+    if (!entry)
+        look->cursor = 0;
+    if (look->count > 0)
+        question_ask(engine, &look->question, read_leases, leases_looked);
 }
 
 void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token)

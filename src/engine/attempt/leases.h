@@ -5,10 +5,26 @@
 #define ENGINE_ATTEMPT_LEASES_H
 
 #include "core/outage/gate.h"
+#include "engine/questions.h"
 #include "store/store.h"
 
 struct dest;
 struct engine;
+
+enum { LEASES_LOOK_MAX = 64 }; /* at once */
+
+/* Leases whose time is over, as far as is known here: whether the store has them still. */
+struct leases_look {
+    struct question question; /* first */
+    instant at;    /* the next part of the walk over all of them, */
+    size_t cursor; /* which goes on there */
+    struct looked_lease {
+        int64_t seq, token;
+        bool held;     /* it has; */
+        instant until; /* it was prolonged, perhaps */
+    } leases[LEASES_LOOK_MAX];
+    size_t count;
+};
 
 void leases_serve(struct engine *engine, struct dest *dest);
 void leases_expire(struct engine *engine);
@@ -21,6 +37,8 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
 bool lease_is_look(const struct engine *engine, const struct job *job);
 /* Nobody ended a lease in its time, and the store knows that. */
 void lease_lost(struct engine *engine, const struct job *job);
+/* Looks for leases that have ended and nobody said so here: as one acknowledged at another node, unheard. */
+void leases_look(struct engine *engine);
 /* A running job, when its lane and destination are known: what a worker holds from before counts in its tenant's share. */
 enum status lease_restore(struct engine *engine, const struct job *job) MUST_CHECK;
 /* The destination is another's: what its workers hold is none of ours. */
