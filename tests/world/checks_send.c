@@ -84,13 +84,19 @@ static void check_leases(struct world *world, const struct batch *batch, int64_t
                  config->name, since);
 }
 
-/* When an operation of the batch that leaves now was decided. Workers' claims are batches of their own, and wait for nothing. */
+struct decided decided_now(const struct world *world, int dest)
+{
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    return (struct decided){ world->mono, status.limit.now, mode_is(&status, "recovering") };
+}
+
+/* How an operation of the batch that leaves now was decided. Workers' claims are batches of their own, and wait for nothing. */
 static struct decided decided_of(const struct world *world, const struct op_claim *claim, size_t place, int dest)
 {
     for (size_t i = 0; i < world->filled_count && claim->owner.len == 0; i++)
         if (place < world->filled[i].count)
-            return (struct decided){ world->filled[i].mono, world->filled[i].limits[dest] };
-    return (struct decided){ world->mono, engine_destination(world->engine, slice_from(dest_names[dest])).limit.now };
+            return world->filled[i].by[dest];
+    return decided_now(world, dest);
 }
 
 void check_claims_submitted(struct world *world, const struct batch *batch)

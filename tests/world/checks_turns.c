@@ -219,16 +219,10 @@ static void check_waited(struct world *world, int lane)
                  view->tenant, dest_names[view->dest], waited(world, view), allowed);
 }
 
-/*
- * One that is to see how the destination is: that is no turn. It is told by its order, and by how the destination stands, or
- * stood when it was decided.
- */
-static bool is_look(const struct world *world, const struct op_claim *claim, int dest, int64_t decided)
+/* One that is to see how the destination is: that is no turn. It is told by its order, and by how the destination stood. */
+static bool is_look(const struct op_claim *claim, const struct decided *by)
 {
-    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
-    bool returned = strcmp(status.mode, "recovering") == 0;
-    return claim->failed_last != 0 && claim->max == 1 &&
-           (!returned || status.mode_since >= world_now(world) - (world->mono - decided));
+    return claim->failed_last != 0 && claim->max == 1 && !by->returned;
 }
 
 void turns_asked(struct world *world, const struct op_claim *claim, const struct decided *by)
@@ -240,7 +234,7 @@ void turns_asked(struct world *world, const struct op_claim *claim, const struct
     shares_know(world);
     look_for_return(world, asking->dest);
     note(world, "claim", claim->lane, count);
-    if (!is_look(world, claim, asking->dest, decided))
+    if (!is_look(claim, by))
         dest->dispatched += count;
     else
         turn = 0;

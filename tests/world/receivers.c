@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-enum { SLOW_MS_MAX = 200 * SECOND_MS, USUAL_MS_MAX = 3000, NARROW_MS = 300, WORKER_LEASE_MS = 60 * SECOND_MS };
+enum { SLOW_MS_MAX = 200 * SECOND_MS, USUAL_MS_MAX = 3000, NARROW_MS = 300, WORKER_LEASE_MS = 60 * SECOND_MS,
+       UNHEARD_ONE_IN = 16 };
 
 #define PERSON "HTTP 500: of 529.982.247-25"
 
@@ -206,12 +207,18 @@ static void task_end(struct task *task)
     free(task);
 }
 
-/* What the API does when the store has taken a worker's word: the engine hears of it, unless it is another one by now. */
+/*
+ * What the API does when the store has taken a worker's word: the engine hears of it, unless it is another one by now. Of some
+ * it does not: another node took it, and its bell was not heard.
+ */
 static void task_taken(struct world *world, const struct task *task)
 {
+    bool acked = task->op.settle.event == EVENT_DELIVER;
     if (world->epoch != task->epoch || task->op.status != STATUS_OK)
         return;
-    if (task->op.settle.event == EVENT_DELIVER)
+    if (acked && task->seq % UNHEARD_ONE_IN == 0)
+        seen(world, FEATURE_UNHEARD);
+    else if (acked)
         engine_acked(world->engine, task->seq, task->token);
     else if (task->nack.job)
         engine_nacked(world->engine, &task->nack, &task->op, &task->settlement);

@@ -472,9 +472,9 @@ static void note_filled(struct world *world)
         return;
     assert_true(known < FILLED_MAX);
     struct filled *filled = &world->filled[world->filled_count++];
-    *filled = (struct filled){ .count = count, .mono = world->mono };
+    filled->count = count;
     for (int dest = 0; dest < DESTS; dest++)
-        filled->limits[dest] = engine_destination(world->engine, slice_from(dest_names[dest])).limit.now;
+        filled->by[dest] = decided_now(world, dest);
 }
 
 static void wake_fire(struct world *world, struct timer *timer)

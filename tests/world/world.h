@@ -291,9 +291,10 @@ struct claim_out {
     int64_t limit;        /* of concurrency, then */
 };
 
-/* When a claim was decided, and by which limit of concurrency. */
+/* When a claim was decided, by which limit of concurrency, and whether on the way back from an outage. */
 struct decided {
     int64_t mono, limit;
+    bool returned;
 };
 
 /* What a world can have, and how often it came to pass. */
@@ -309,6 +310,7 @@ enum feature {
     FEATURE_LEASE,     /* jobs given to workers */
     FEATURE_EXTENDED,  /* leases prolonged */
     FEATURE_RETURNED,  /* leases given back unused */
+    FEATURE_UNHEARD,   /* acknowledgements that the engine does not hear of */
     FEATURE_TENANT_HOLD, /* seen at claims of others */
     FEATURE_BLOCK_LOOK,  /* sends to see whether a destination or a tenant is still refused */
     FEATURE_UNSENT,    /* claims given back, because things had changed */
@@ -342,11 +344,10 @@ struct period {
     int64_t since_mono;
 };
 
-/* How many operations the engine's next batch had, after it ran then. */
+/* How many operations the engine's next batch had, after it ran. */
 struct filled {
     size_t count;
-    int64_t mono;
-    int64_t limits[DESTS]; /* of concurrency, by which it decided */
+    struct decided by[DESTS]; /* how it decided */
 };
 
 struct world {
@@ -490,6 +491,7 @@ void world_reload(struct world *world, int config);
 void purge_dead(struct world *world, int dest);
 
 /* checks*.c: the invariants. */
+struct decided decided_now(const struct world *world, int dest);
 void check_claims_submitted(struct world *world, const struct batch *batch);
 void check_given_back(struct world *world, const struct batch *batch);
 void check_claims_refused(struct world *world, const struct batch *batch);

@@ -67,6 +67,7 @@ const char *feature_name(enum feature feature)
         [FEATURE_LEASE] = "leases",
         [FEATURE_EXTENDED] = "prolonged",
         [FEATURE_RETURNED] = "given back",
+        [FEATURE_UNHEARD] = "acknowledged unheard",
         [FEATURE_TENANT_HOLD] = "past held tenants",
         [FEATURE_BLOCK_LOOK] = "looks where we are refused",
         [FEATURE_UNSENT] = "claims outdated",
