@@ -139,6 +139,7 @@ static void heed_clock(struct engine *engine, instant now)
     if (now >= engine->figures.ran_at - SECOND_MS)
         return;
     log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", engine->figures.ran_at - now));
+    engine->out.put_back++;
     engine->out.not_before = INSTANT_NONE;
     if (engine->ahead.from > engine->figures.ran_at)
         engine->ahead.from -= engine->figures.ran_at - now;

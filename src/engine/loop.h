@@ -81,6 +81,7 @@ struct engine {
         uint64_t number;    /* of the one that is filled */
         size_t batches;     /* with the writer: of claims and settlements few at once */
         double commit_ms;   /* how long they take of late */
+        int64_t put_back;   /* how often the clock was: nobody knows for how long a claim of before is out */
         instant not_before; /* the last one failed: no claim or settlement earlier; INSTANT_NONE: it did not */
     } out;
     struct questions questions;

@@ -115,37 +115,55 @@ static void a_stop_does_not_wait_for_a_store_that_is_away(void **state)
     stage_end(&stage);
 }
 
+/* The store goes with the first claim, the clock is set a second later, and so much after that the store is back. */
+static size_t sent_after_absence(const char *limits, int64_t clock_ms, int64_t away_ms)
+{
+    char config[512];
+    struct stage stage = { .destination = delivers };
+    snprintf(config, sizeof config, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, "
+                                    "timeout: 10s, in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}' }, %s } }\n", limits);
+    stage_begin(&stage, config, began);
+    for (int job = 0; job < JOBS; job++)
+        stage_add(&stage, "d", "t", NULL, "x");
+    while (!stage.batches || stage.batches->ops[0].kind != OP_CLAIM)
+        assert_true(stage_step(&stage));
+    stage_leave(&stage, true);
+    stage_step(&stage);
+    assert_int_equal(stage_counts(&stage, "d").running, AT_ONCE);
+    stage_run_for(&stage, SECOND_MS);
+    stage.now += clock_ms;
+    engine_run(stage.engine); /* as it does each second, by a clock that is never set */
+    stage_run_for(&stage, away_ms);
+    stage_return(&stage);
+    stage_run_for(&stage, SECOND_MS);
+    size_t sent = stage.send_count;
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage_counts(&stage, "d").completed, JOBS);
+    stage_end(&stage);
+    return sent;
+}
+
 /*
  * What was claimed and paid for before the store went is sent when it is back only as far as the rate allows then: what has
- * become free meanwhile would else go out twice.
+ * become free meanwhile would else go out twice. By a clock that was put back it is not known how long ago that was.
  */
 static void a_rate_holds_over_an_absence(void **state)
 {
-    static const struct { const char *rate; size_t most; } rates[] = { { "total: 4/m, burst: 4", 4 },
-                                                                        { "per_tenant: 4/m, burst: 4", 4 } };
+    static const char *const limits[] = {
+        "concurrency: 4, rate: { total: 4/m, burst: 4 }",
+        "concurrency: 4, rate: { per_tenant: 4/m, burst: 4 }",
+        "concurrency: 8, rate: { total: 4/m, burst: 4 }", /* more is claimed in vain meanwhile */
+        "concurrency: 8, rate: { per_tenant: 4/m, burst: 4 }",
+    };
+    static const int64_t clocks[] = { 0, -9 * HOUR_MS, -50 * SECOND_MS }, aways[] = { 44 * SECOND_MS, 58 * SECOND_MS };
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(rates); i++) {
-        char config[512];
-        struct stage stage = { .destination = delivers };
-        snprintf(config, sizeof config, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, "
-                                        "timeout: 10s, concurrency: 4, in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}' }, rate: { %s } } }\n",
-                 rates[i].rate);
-        stage_begin(&stage, config, began);
-        for (int job = 0; job < JOBS; job++)
-            stage_add(&stage, "d", "t", NULL, "x");
-        while (!stage.batches || stage.batches->ops[0].kind != OP_CLAIM)
-            assert_true(stage_step(&stage));
-        stage_leave(&stage, true);
-        stage_step(&stage);
-        assert_int_equal(stage_counts(&stage, "d").running, AT_ONCE);
-        stage_run_for(&stage, 59 * SECOND_MS);
-        stage_return(&stage);
-        stage_run_for(&stage, SECOND_MS / 2);
-        check(stage.send_count > 0 && stage.send_count <= rates[i].most, "%s: %zu sends at once", rates[i].rate, stage.send_count);
-        stage_run_for(&stage, HOUR_MS);
-        assert_int_equal(stage_counts(&stage, "d").completed, JOBS);
-        stage_end(&stage);
-    }
+    for (size_t i = 0; i < COUNT_OF(limits); i++)
+        for (size_t k = 0; k < COUNT_OF(clocks) * COUNT_OF(aways); k++) {
+            int64_t clock = clocks[k / COUNT_OF(aways)], away = aways[k % COUNT_OF(aways)];
+            size_t sent = sent_after_absence(limits[i], clock, away);
+            check(sent <= AT_ONCE, "%s, %d ms, the clock by %d: %zu sends at once", limits[i], (int)away, (int)clock, sent);
+        }
+    assert_true(sent_after_absence(limits[0], 0, 58 * SECOND_MS) > 0);
 }
 
 static int64_t refuses(struct stage *stage, const struct send *send, struct answer *answer)

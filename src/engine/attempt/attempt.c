@@ -359,7 +359,8 @@ void attempt_begin(struct attempt *attempt, const struct claim *claim, instant n
 {
     assert(attempt->lane == claim->lane && attempt->gate == claim->gate && attempt->job.lease_token != 0);
     struct lane_state *lane = claim->lane;
-    bool late = now > instant_add(claim->at, CLAIM_LATE_MS);
+    /* By a clock that was put back since, nobody knows how long ago it was decided. */
+    bool late = now > instant_add(claim->at, CLAIM_LATE_MS) || claim->put_back != attempt->engine->out.put_back;
     const char *why = why_unsendable(attempt->engine, lane);
     if (!why && lane->hold.held && !(claim->lane_looks && block_holds(&lane->block)))
         why = "the tenant is held";

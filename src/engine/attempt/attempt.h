@@ -21,7 +21,8 @@ struct claim {
     struct gate_pass pass; /* what that gave for all of the claim */
     bool by_turn;          /* by turns over all classes */
     bool lane_looks;       /* the lane is held, and its job is to see whether it must be */
-    instant at;            /* when it was decided */
+    instant at;            /* when it was decided, */
+    int64_t put_back;      /* and how often the clock had been put back by then */
 };
 
 /* One claimed job on its way: claim, send, settle. */

@@ -97,6 +97,7 @@ static struct store_op *claim_add(struct engine *engine, const struct claim *cla
         outgoing_drop_last(engine);
         return NULL;
     }
+    (*ret_claim)->put_back = engine->out.put_back;
     op->kind = OP_CLAIM;
     return op;
 }
