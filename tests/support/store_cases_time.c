@@ -326,6 +326,32 @@ static void orphans_are_found_by_time(void **state)
     assert_int_equal(orphans(f, INSTANT_MAX, 10, &jobs), 3);
 }
 
+/* More than one read takes, some of whose leases end together: each is found once, by the end of its lease and its number. */
+static void orphans_come_in_pages(void **state)
+{
+    enum { JOBS = 7, PAGE = 2 };
+    struct store_fixture *f = *state;
+    struct store_op page = { .kind = OP_ORPHANS,
+                             .orphans = { .until = INSTANT_MAX, .after_until = INSTANT_NONE, .max = PAGE } };
+    int found = 0;
+    for (int i = 0; i < JOBS; i++) {
+        char id[2] = { (char)('a' + i), '\0' };
+        struct store_op claim = claim_op(f, put(f, id), 1);
+        claim.claim.lease_until = f->now + (i < JOBS - 2 ? 100 : 200);
+        assert_run(f, &claim, STATUS_OK);
+    }
+    do {
+        assert_run(f, &page, STATUS_OK);
+        for (size_t i = 0; i < page.orphans.ret_count; i++, found++) {
+            const struct job *job = &page.orphans.ret_jobs[i];
+            assert_true(found < JOBS && job->id.data[0] == 'a' + found);
+            page.orphans.after_until = job->lease_until;
+            page.orphans.after_seq = job->seq;
+        }
+    } while (page.orphans.ret_count == PAGE);
+    assert_int_equal(found, JOBS);
+}
+
 static void a_prolonged_lease_is_no_orphan(void **state)
 {
     struct store_fixture *f = *state;
@@ -451,6 +477,7 @@ const struct store_case store_cases_time[] = {
     { "finished jobs are forgotten", finished_jobs_are_forgotten },
     { "what goes is gone within its batch", what_goes_is_gone_within_its_batch },
     { "orphans are found by time", orphans_are_found_by_time },
+    { "orphans come in pages", orphans_come_in_pages },
     { "a prolonged lease is no orphan", a_prolonged_lease_is_no_orphan },
     { "trim takes the oldest and the chain still holds", trim_takes_the_oldest_and_the_chain_still_holds },
     { "a trimmed history is its end", a_trimmed_history_is_its_end },

@@ -137,22 +137,23 @@ static void entries_choose(void **state)
         "  - { name: all, to: bus }\n"
         "  - { name: tries, to: bus, on: [attempt] }\n"
         "  - { name: tiss, to: bus, on: [dead, expired], where: { code: [\"tiss:*\"], dead_code: [PERMANENT_ERROR] } }\n"
+        "  - { name: late, to: bus, where: { dead_code: [EXPIRED] } }\n"
         "destinations:\n  bus: { url: \"http://127.0.0.1:9\" }\n  claims: { url: \"http://127.0.0.1:9\" }\n";
-    static const struct { const char *name, *facts, *destination, *job; enum event_type type; bool wanted[3]; } cases[] = {
-        { "a retry", RETRY_FACTS, "claims", "a", EVENT_TYPE_RETRY_SCHEDULED, { true, true, false } },
-        { "an acceptance", "", "claims", "a", EVENT_TYPE_ACCEPTED, { true, false, false } },
-        { "a permanent error", DEAD_FACTS("PERMANENT_ERROR"), "claims", "a", EVENT_TYPE_DEAD, { true, true, true } },
-        { "one that died otherwise", DEAD_FACTS("IN_DOUBT"), "claims", "a", EVENT_TYPE_DEAD, { true, true, false } },
-        { "an expiry without a code", "", "claims", "a", EVENT_TYPE_EXPIRED, { true, false, false } },
-        { "one of what tells", DEAD_FACTS("PERMANENT_ERROR"), "bus", "a", EVENT_TYPE_DEAD, { false, false, false } },
-        { "one of no job", "{}", "", "", EVENT_TYPE_NOTE, { false, false, false } },
+    static const struct { const char *name, *facts, *destination, *job; enum event_type type; bool wanted[4]; } cases[] = {
+        { "a retry", RETRY_FACTS, "claims", "a", EVENT_TYPE_RETRY_SCHEDULED, { true, true, false, false } },
+        { "an acceptance", "", "claims", "a", EVENT_TYPE_ACCEPTED, { true, false, false, false } },
+        { "a permanent error", DEAD_FACTS("PERMANENT_ERROR"), "claims", "a", EVENT_TYPE_DEAD, { true, true, true, false } },
+        { "one that died otherwise", DEAD_FACTS("IN_DOUBT"), "claims", "a", EVENT_TYPE_DEAD, { true, true, false, false } },
+        { "an expiry without a code", "", "claims", "a", EVENT_TYPE_EXPIRED, { true, false, false, true } },
+        { "one of what tells", DEAD_FACTS("PERMANENT_ERROR"), "bus", "a", EVENT_TYPE_DEAD, { false, false, false, false } },
+        { "one of no job", "{}", "", "", EVENT_TYPE_NOTE, { false, false, false, false } },
     };
     struct config *config;
     struct buffer problems;
     (void)state;
     buffer_init(&problems, 4096);
     assert_int_equal(config_parse(slice_from(yaml), "test.yaml", &config, &problems), STATUS_OK);
-    assert_int_equal(config->event_count, 3);
+    assert_int_equal(config->event_count, 4);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena memory = { 0 };
         struct event event = event_of(cases[i].type, cases[i].facts);
@@ -160,7 +161,7 @@ static void entries_choose(void **state)
         event.destination = slice_from(cases[i].destination);
         event.job = slice_from(cases[i].job);
         assert_int_equal(forward_event_read(&event, &memory, &read), STATUS_OK);
-        for (size_t j = 0; j < 3; j++)
+        for (size_t j = 0; j < 4; j++)
             check(forward_event_wanted(config, &config->events[j], &read) == cases[i].wanted[j], "%s by %s", cases[i].name,
                   config->events[j].name);
         arena_release(&memory);

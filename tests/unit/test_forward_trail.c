@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { WAITS_MAX = 30000, WAIT_MS = 2, LISTED_MAX = 2000 };
+enum { WAITS_MAX = 30000, WAIT_MS = 2, LISTED_MAX = 2000, PLACE_BYTES_MAX = 128 };
 
 #define DESTINATIONS "destinations:\n  bus: { url: 'https://b.example/' }\n  claims: { url: 'https://c.example/' }\n"
 #define EVENTS "events: [{ name: ends, to: bus, on: [completed, dead, expired] }]\n"
@@ -171,14 +171,22 @@ static void await_jobs(struct rig *rig, int count)
     assert_int_equal(bus_jobs(rig), count);
 }
 
-static bool is_saved(struct rig *rig)
+/* "": none is. */
+static void place_saved(struct rig *rig, char ret_place[PLACE_BYTES_MAX])
 {
     struct arena memory = { 0 };
-    struct slice value;
+    struct slice value = SLICE("");
     struct error error;
     enum status status = rig->reader->ops->reader_saved(rig->reader, SPACE_FORWARD, SLICE("place"), &memory, &value, &error);
+    snprintf(ret_place, PLACE_BYTES_MAX, "%.*s", status == STATUS_OK ? (int)value.len : 0, value.data);
     arena_release(&memory);
-    return status == STATUS_OK;
+}
+
+static bool is_saved(struct rig *rig)
+{
+    char place[PLACE_BYTES_MAX];
+    place_saved(rig, place);
+    return place[0] != '\0';
 }
 
 /* Until it has begun to follow the trail. */
@@ -296,6 +304,32 @@ static void a_callback_is_made(void **state)
     rig_end(&rig);
 }
 
+/* Also where events were told, and are not any more. */
+static void a_callback_is_made_after_the_last_event(void **state)
+{
+    struct rig rig;
+    char before[PLACE_BYTES_MAX], after[PLACE_BYTES_MAX];
+    (void)state;
+    rig_begin(&rig, "events: [{ name: none, to: bus, on: [cancelled] }]\n" DESTINATIONS, 100000);
+    go_on(&rig);
+    await_begun(&rig);
+    struct config *without = config_from(SLICE(DESTINATIONS), "test.yaml");
+    forward_reload(rig.forward, without);
+    config_unref(without);
+    place_saved(&rig, before);
+    jobs_end(&rig, "a", 1);
+    place_saved(&rig, after);
+    for (int i = 0; i < WAITS_MAX && strcmp(before, after) == 0; i++) { /* what it reads then, it reads by the new one */
+        rest();
+        place_saved(&rig, after);
+    }
+    assert_string_not_equal(before, after);
+    batch_free(run(&rig, (struct store_op){ .kind = OP_SAVE, .save = { .space = SPACE_FORWARD, .name = SLICE("callbacks"), .value = SLICE("{}") } }));
+    job_ends(&rig, "called", "{\"destination\":\"bus\"}", EVENT_GIVE_UP);
+    await_jobs(&rig, 1);
+    rig_end(&rig);
+}
+
 /* With nothing to tell it writes nothing. */
 static void at_rest_it_is_quiet(void **state)
 {
@@ -341,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_full_store_loses_none),
         cmocka_unit_test(nobody_takes_an_events_place),
         cmocka_unit_test(a_callback_is_made),
+        cmocka_unit_test(a_callback_is_made_after_the_last_event),
         cmocka_unit_test(at_rest_it_is_quiet),
         cmocka_unit_test(a_stop_wakes_it),
     };

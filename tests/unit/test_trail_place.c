@@ -136,6 +136,24 @@ static void every_event_comes_once(void **state)
     assert_int_equal(skipped, EVENTS + 1 - 2 * CHAINS);
 }
 
+/* However many there are, and from wherever it is looked for. */
+static void the_newest_is_found(void **state)
+{
+    (void)state;
+    static const struct store_ops ops = { .reader_events = events }; /* a store of one chain */
+    struct store_reader reader = { &ops };
+    struct error err;
+    memset(written, 0, sizeof written);
+    for (int64_t count = 0; count < EVENTS; count++) {
+        for (int64_t low = 0; low <= count; low++) {
+            int64_t newest = -1;
+            assert_int_equal(events_newest(&reader, low, &newest, &err), STATUS_OK);
+            check(newest == count, "of %d events from %d on: %d", (int)count, (int)low, (int)newest);
+        }
+        write_event(0, 1000 + count);
+    }
+}
+
 /* A job that one node took and another sends: its events are in two chains, and the other's clock is behind. */
 static void what_a_job_did_comes_in_order(void **state)
 {
@@ -169,6 +187,7 @@ int main(void)
         cmocka_unit_test(texts_come_back),
         cmocka_unit_test(a_place_moves_in_each_chain),
         cmocka_unit_test(every_event_comes_once),
+        cmocka_unit_test(the_newest_is_found),
         cmocka_unit_test(what_a_job_did_comes_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
