@@ -301,7 +301,8 @@ enum status schema_check(struct postgres_link *link, int *ret_version, struct er
     enum status status = schema_read(link, ret_version, &oldest_writer, err);
     if (status == STATUS_OK && oldest_writer > STEPS)
         return error_set(err, STATUS_UNSUPPORTED,
-                         "the store is of version %d, written by a newer insist; this one knows up to %d", *ret_version, STEPS);
+                         "the store is of version %d, written by a newer insist; this one knows up to %d", *ret_version,
+                         STEPS);
     return status;
 }
 
