@@ -1,5 +1,6 @@
 /* A store on PostgreSQL that nodes share: trims of all chains, sessions that ended, and what the bell tells. */
 #include "base/clock.h"
+#include "store/postgres/handle.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/schema.h"
 #include "support/check.h"
@@ -145,7 +146,7 @@ static void test_an_ack_elsewhere_is_heard(void **state)
 static void test_more_is_claimed_than_is_remembered(void **state)
 {
     (void)state;
-    enum { JOBS = 2400, SETTLED = 64, OWNER_BYTES = 4096 };
+    enum { JOBS = 2400, SETTLED = 64, OWNER_BYTES = 4096, REMEMBERED_BYTES_MAX = 8 << 20 };
     char address[POSTGRES_ADDRESS_BYTES], owner[OWNER_BYTES];
     memset(owner, 'w', sizeof owner);
     postgres_server_schema(address);
@@ -159,6 +160,8 @@ static void test_more_is_claimed_than_is_remembered(void **state)
     claim.claim.owner = (struct slice){ owner, sizeof owner };
     assert_run(&f, &claim, STATUS_OK);
     assert_int_equal(claim.claim.ret_count, JOBS);
+    const struct postgres_store *store = (const struct postgres_store *)f.store;
+    check(store->claimed.bytes > 0 && store->claimed.bytes <= REMEMBERED_BYTES_MAX, "%zu bytes", store->claimed.bytes);
     for (int first = 0; first < JOBS; first += JOBS - SETTLED) { /* of those that were forgotten, and of those that are known */
         for (int i = 0; i < SETTLED; i++)
             settle[i] = settle_op(&claim.claim.ret_jobs[first + i], i % 2 ? EVENT_DELIVER : EVENT_RELEASE);
