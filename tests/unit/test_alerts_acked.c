@@ -1,6 +1,7 @@
 /*
  * Dead letters are told of until somebody knows: alerts that stand, their figures, and what acknowledging does.
  */
+#include "engine/alerts/alert_book.h"
 #include "engine/loop.h"
 #include "support/alert_script.h"
 
@@ -236,6 +237,56 @@ static void a_state_is_marked_and_stands(void **state)
     stage_end(&stage);
 }
 
+/* It seemed to be over, and was not before that could be written: so it never was, and somebody can take care of it. */
+static void one_whose_end_was_not_written_goes_on(void **state)
+{
+    struct script script = { 0 };
+    struct stage stage = { .destination = alert_answers, .context = &script };
+    struct error error;
+    (void)state;
+    stage_begin(&stage, TO(", contingency: { ramp: [5], stable: 1s, check: 5m }"), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error));
+    stage_run_for(&stage, MINUTE_MS);
+    stage.fail_applies = true;
+    status_ok(engine_leave_contingency(stage.engine, SLICE("d"), &error));
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage.engine->alerts.book->first->step, ALERT_CLEARED);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called again"), &error));
+    stage_run_for(&stage, MINUTE_MS);
+    stage.fail_applies = false;
+    stage_run_for(&stage, MINUTE_MS);
+    CHECK_MESSAGES(&script, "once", "raised contingency d -");
+    assert_int_equal(alert_cleared(&stage), 0);
+    acknowledge_newest(&stage, "we wait");
+    stage_end(&stage);
+}
+
+/* Somebody acknowledges while the alert is on its way to the store with a new figure: he is answered after that. */
+static void an_acknowledgement_waits_for_what_is_being_written(void **state)
+{
+    struct script script = { .fails_with = "http:400" };
+    struct stage stage = { .destination = alert_answers, .context = &script };
+    struct heard heard = { .wait = { .done = on_saved, .context = &heard } };
+    struct error error;
+    (void)state;
+    stage_begin(&stage, TO(QUICK), began);
+    alert_jobs_add(&stage, "d", "A", 1);
+    stage_run_for(&stage, MINUTE_MS);
+    json_t *alert = newest(&stage, SPACE_ALERT);
+    stage.commit_ms = 50;
+    alert_jobs_add(&stage, "d", "A", 1);
+    for (instant until = stage.now + MINUTE_MS; stage.engine->alerts.book->first->out == ALERT_SAME;)
+        assert_true(stage_step(&stage) || stage.now++ < until);
+    const struct alert_ack ack = { .id = slice_from(text_at(alert, "id")), .by = SLICE("maria"), .note = SLICE("") };
+    status_ok(engine_ack_alert(stage.engine, &ack, &heard.wait, &error));
+    stage_run_for(&stage, MINUTE_MS);
+    assert_true(heard.done);
+    assert_int_equal(heard.status, STATUS_OK);
+    assert_int_equal(alert_state(&stage), 0);
+    json_decref(alert);
+    stage_end(&stage);
+}
+
 /* Sent again and delivered, there is nothing left to acknowledge. */
 static void nothing_is_left_to_acknowledge(void **state)
 {
@@ -286,6 +337,8 @@ int main(void)
         cmocka_unit_test(figures_are_of_now),
         cmocka_unit_test(dead_letters_of_before_are_told),
         cmocka_unit_test(a_state_is_marked_and_stands),
+        cmocka_unit_test(one_whose_end_was_not_written_goes_on),
+        cmocka_unit_test(an_acknowledgement_waits_for_what_is_being_written),
         cmocka_unit_test(nothing_is_left_to_acknowledge),
         cmocka_unit_test(strangers_are_not_found),
     };

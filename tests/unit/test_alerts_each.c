@@ -144,6 +144,23 @@ static void none_is_lost_or_told_twice(void **state)
     stage_end(&stage);
 }
 
+/* Sent back and dead again is news again. */
+static void each_death_is_told(void **state)
+{
+    struct desk desk = { .count = 0 };
+    struct stage stage = { .destination = answers, .context = &desk };
+    const struct store_op again = { .kind = OP_REDRIVE, .job = { .tenant = SLICE("t"), .id = SLICE("CLM-1") } };
+    (void)state;
+    stage_begin(&stage, "notify: [{ name: desk, " HOOK ", on: [permanent_error], each: true }]\n" DEST, began);
+    stage_add(&stage, "d", "t", "CLM-1", "tiss:1001");
+    for (size_t deaths = 1; deaths <= 3; deaths++) {
+        stage_run_for(&stage, HOUR_MS);
+        assert_int_equal(desk.count, deaths);
+        stage_apply(&stage, &again);
+    }
+    stage_end(&stage);
+}
+
 /* Those that expire while they wait, too; who asks for the run of them hears of that. */
 static void those_that_wait_too_long_are_told(void **state)
 {
@@ -184,6 +201,7 @@ int main(void)
         cmocka_unit_test(each_job_is_told),
         cmocka_unit_test(they_are_chosen_by_code),
         cmocka_unit_test(none_is_lost_or_told_twice),
+        cmocka_unit_test(each_death_is_told),
         cmocka_unit_test(those_that_wait_too_long_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

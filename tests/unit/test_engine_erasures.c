@@ -3,6 +3,7 @@
  * waits for it.
  */
 #include "engine/erasures/erasures.h"
+#include "engine/orders.h"
 #include "engine/redrives/redrive_record.h"
 #include "store/subject.h"
 #include "support/configs.h"
@@ -167,6 +168,7 @@ static void one_tenants_only(void **state)
     stage_begin(&stage, TO(", breaker: { enabled: false }"), began);
     fill(&stage, 40);
     stage_run_for(&stage, 60 * 1000);
+    stage_apply(&stage, &(struct store_op){ .kind = OP_NOTE, .data = SLICE("{\"note\":\"x\",\"by\":\"ana@x.py\"}") }); /* nobody's */
     assert_int_equal(erase(&stage, "ana@x.py", "u", id), STATUS_OK);
     stage_run_for(&stage, 1000);
     struct erasure_record record = record_of(&stage, id);
@@ -174,6 +176,31 @@ static void one_tenants_only(void **state)
     assert_int_equal(record.jobs, 10);
     erasure_record_release(&record);
     assert_int_equal(stage_job(&stage, "t", "good1").state, STATE_COMPLETED);
+    assert_int_equal(told(&stage, "ana@x.py"), 20 + 1); /* the other's jobs, and what no tenant's event says */
+    stage_end(&stage);
+}
+
+/* All that happened to the job goes with it, also what is beyond one page and does not name the person. */
+static void a_long_history_goes_whole(void **state)
+{
+    enum { EVENTS = STORE_PAGE_MAX + 100 };
+    struct stage stage = { .destination = answers };
+    char id[ERASURE_ID_BYTES];
+    (void)state;
+    stage_begin(&stage, TO(""), began);
+    assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    stage_add(&stage, "d", "t", "long", ANA);
+    for (int i = 0; i < EVENTS; i++)
+        stage_apply(&stage, &(struct store_op){ .kind = OP_PRIORITIZE, .data = SLICE("{\"by\":\"clerk\"}"),
+                                                .job = { .tenant = SLICE("t"), .id = SLICE("long"), .rank = i } });
+    stage_run_for(&stage, 1000);
+    assert_int_equal(erase(&stage, "ana@x.py", "", id), STATUS_OK);
+    stage_run_for(&stage, 1000);
+    struct erasure_record record = record_of(&stage, id);
+    assert_true(record.done);
+    assert_int_equal(record.jobs, 1);
+    assert_true(record.events >= EVENTS);
+    erasure_record_release(&record);
     stage_end(&stage);
 }
 
@@ -349,6 +376,7 @@ int main(void)
         cmocka_unit_test(all_that_is_stored_of_one_goes),
         cmocka_unit_test(what_was_learnt_of_an_error_goes_too),
         cmocka_unit_test(one_tenants_only),
+        cmocka_unit_test(a_long_history_goes_whole),
         cmocka_unit_test(who_is_being_sent_goes_later),
         cmocka_unit_test(one_that_waits_holds_up_no_other),
         cmocka_unit_test(what_comes_later_is_not_meant),
