@@ -4,9 +4,16 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DAY_TEXT_BYTES_MAX = 64 * 1024 };
+
+struct ended_day {
+    struct daybook book;
+    char date[DAYBOOK_DATE_BYTES + 1];
+    bool out; /* on its way to the store */
+};
 
 void day_of(const struct config *config, instant at, char ret_date[DAYBOOK_DATE_BYTES + 1])
 {
@@ -25,13 +32,26 @@ static void day_saved(const struct op_result *result)
         dest->days.unsaved = true;
 }
 
+/* With the next minute it is tried again. */
+static void ended_saved(const struct op_result *result)
+{
+    struct dest_days *days = &((struct dest *)result->context)->days;
+    assert(result->op->kind == OP_SAVE && days->ended && days->ended->out);
+    days->ended->out = false;
+    if (!result->applied)
+        return;
+    free(days->ended);
+    days->ended = NULL;
+}
+
 /* Without room it is tried again with the next minute. */
-static bool save(struct engine *engine, struct dest *dest, op_done *done, struct slice space, struct slice name)
+static bool save(struct engine *engine, struct dest *dest, const struct daybook *book, const char *date, op_done *done,
+                 struct slice space, struct slice name)
 {
     struct buffer text;
     buffer_init(&text, DAY_TEXT_BYTES_MAX);
     struct json_writer json = json_writer(&text);
-    daybook_write(&json, &dest->days.today, dest->days.date);
+    daybook_write(&json, book, date);
     struct store_op *op = buffer_status(&text) == STATUS_OK ? outgoing_add(engine, done, dest) : NULL;
     if (op) {
         op->kind = OP_SAVE;
@@ -48,21 +68,39 @@ static bool save(struct engine *engine, struct dest *dest, op_done *done, struct
 
 static void save_now(struct engine *engine, struct dest *dest)
 {
-    dest->days.unsaved = !save(engine, dest, day_saved, SPACE_DAY_NOW, slice_from(dest->name));
+    const struct dest_days *days = &dest->days;
+    dest->days.unsaved = !save(engine, dest, &days->today, days->date, day_saved, SPACE_DAY_NOW, slice_from(dest->name));
 }
 
-/* A day without a job leaves nothing. */
+/* False: there is one, and no room for it yet. */
+static bool save_ended(struct engine *engine, struct dest *dest)
+{
+    struct ended_day *ended = dest->days.ended;
+    char name[DAYBOOK_DATE_BYTES + 1 + DESTINATION_NAME_BYTES_MAX + 1];
+    if (!ended || ended->out)
+        return true;
+    int len = snprintf(name, sizeof name, "%s/%s", ended->date, dest->name);
+    assert(len > 0 && (size_t)len < sizeof name);
+    ended->out = save(engine, dest, &ended->book, ended->date, ended_saved, SPACE_DAY, (struct slice){ name, (size_t)len });
+    return ended->out;
+}
+
+/* A day without a job leaves nothing. False: the one before is not in the store yet, or there is no memory. */
 static bool end_day(struct engine *engine, struct dest *dest)
 {
-    assert(dest->days.date[0] != '\0');
-    char name[DAYBOOK_DATE_BYTES + 1 + DESTINATION_NAME_BYTES_MAX + 1];
-    if (daybook_ended(&dest->days.today) > 0) {
-        int len = snprintf(name, sizeof name, "%s/%s", dest->days.date, dest->name);
-        assert(len > 0 && (size_t)len < sizeof name);
-        if (!save(engine, dest, NULL, SPACE_DAY, (struct slice){ name, (size_t)len }))
+    struct dest_days *days = &dest->days;
+    assert(days->date[0] != '\0');
+    if (days->ended)
+        return false;
+    if (daybook_ended(&days->today) > 0) {
+        days->ended = malloc(sizeof *days->ended);
+        if (!days->ended)
             return false;
+        *days->ended = (struct ended_day){ .book = days->today };
+        memcpy(days->ended->date, days->date, sizeof days->date);
+        (void)save_ended(engine, dest);
     }
-    dest->days.today = (struct daybook){ 0 };
+    days->today = (struct daybook){ 0 };
     return true;
 }
 
@@ -75,10 +113,11 @@ void days_minute_over(struct engine *engine, struct dest *dest, instant at, inst
     if (days->date[0] == '\0')
         memcpy(days->date, date, sizeof date);
     bool over = strcmp(days->date, next) != 0;
+    (void)save_ended(engine, dest);
     if (over && end_day(engine, dest)) {
         memcpy(days->date, next, sizeof next);
         days->unsaved = false; /* of the new one there is nothing */
-    } else if (days->unsaved) {
+    } else if (days->unsaved && !days->ended) { /* until then a crash finds the day before where this one will be */
         save_now(engine, dest);
     }
 }
@@ -87,9 +126,10 @@ bool days_close(struct engine *engine, struct dest *dest)
 {
     if (dest->days.date[0] == '\0')
         day_of(engine->config, engine_now(engine), dest->days.date);
-    if (dest->days.unsaved)
+    bool saved = save_ended(engine, dest);
+    if (saved && dest->days.unsaved)
         save_now(engine, dest);
-    return !dest->days.unsaved;
+    return saved && !dest->days.unsaved;
 }
 
 void days_restore(struct engine *engine, const struct saved *saved)

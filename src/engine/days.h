@@ -19,11 +19,14 @@ struct dest;
 struct engine;
 struct saved;
 
+struct ended_day;
+
 /* Of a destination. */
 struct dest_days {
     struct daybook today;
     char date[DAYBOOK_DATE_BYTES + 1]; /* empty: not known yet */
     bool unsaved;
+    struct ended_day *ended; /* the day before, until the store has it; NULL: it does. Freed with the destination */
 };
 
 /* The date of that instant, as days are counted. */

@@ -138,6 +138,7 @@ void dest_free(struct engine *engine, struct dest *dest)
     free(dest->second.reason);
     incident_release(&dest->incident);
     dead_exports_release(dest);
+    free(dest->days.ended);
     free(dest->name);
     free(dest);
 }

@@ -330,6 +330,37 @@ static void a_store_that_is_away_delays_a_report(void **state)
     stage_end(&stage);
 }
 
+/* What the store refused, at the end of a minute or of the day, is written when it takes it. */
+static void a_full_store_takes_nothing_from_a_day(void **state)
+{
+    static const instant midnight = began + 14 * HOUR_MS;
+    static const instant refused_from[] = { began, midnight - 30 * SECOND_MS };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(refused_from); i++) {
+        struct stage stage = { .destination = answers };
+        struct arena memory = { 0 };
+        begin(&stage);
+        add(&stage, "d", "ok", 5);
+        stage_run_for(&stage, 10 * SECOND_MS);
+        stage_run_until(&stage, refused_from[i]);
+        stage.fail_applies = true;
+        stage_run_for(&stage, 3 * MINUTE_MS);
+        stage.fail_applies = false;
+        stage_run_for(&stage, 5 * MINUTE_MS);
+        if (refused_from[i] == began)
+            stage_crash(&stage); /* before anything else is to be written */
+        stage_run_until(&stage, midnight + HOUR_MS);
+        add(&stage, "d", "ok", 2);
+        stage_run_for(&stage, 5 * MINUTE_MS);
+        int64_t ended = daybook_ended(&read_period(&stage, false, began, &memory)->total);
+        check(ended == 5, "refused from %d s on: %d ended", (int)((refused_from[i] - began) / SECOND_MS), (int)ended);
+        ended = daybook_ended(&read_period(&stage, false, began + DAY_MS, &memory)->total);
+        check(ended == 2, "and %d on the next day", (int)ended);
+        arena_release(&memory);
+        stage_end(&stage);
+    }
+}
+
 /* C-20, S0-113: the trail goes when its time is over; how errors were classified, day by day, stays. */
 static void days_outlive_the_trail(void **state)
 {
@@ -385,6 +416,7 @@ int main(void)
         cmocka_unit_test(reports_are_sent_once),
         cmocka_unit_test(a_store_that_is_away_delays_a_report),
         cmocka_unit_test(a_report_is_due_at_its_time),
+        cmocka_unit_test(a_full_store_takes_nothing_from_a_day),
         cmocka_unit_test(days_outlive_the_trail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
