@@ -23,6 +23,7 @@ struct script {
     bool webhook_fails;
     char messages[MESSAGES_MAX][160]; /* "alert.raised pending d -" */
     size_t count;
+    size_t saves; /* of alerts that stand, where a test counts them */
 };
 
 /* For stage.answer: destinations fail with script->fails_with, and what is told is noted. */

@@ -181,6 +181,30 @@ static void figures_are_of_now(void **state)
     stage_end(&stage);
 }
 
+static void count_saves(struct stage *stage, const struct store_op *ops, size_t count)
+{
+    struct script *script = stage->context;
+    for (size_t i = 0; i < count; i++)
+        script->saves += ops[i].kind == OP_SAVE && slice_equal(ops[i].save.space, SPACE_ALERT);
+}
+
+/* A figure that grows with the time is written once a minute, not each time that somebody looks. */
+static void a_time_is_not_written_all_the_time(void **state)
+{
+    struct script script = { 0 };
+    struct stage stage = { .destination = alert_answers, .context = &script };
+    struct error error;
+    (void)state;
+    stage_begin(&stage, TO(", alerts: { down: 1m }"), began);
+    status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("they called"), &error));
+    stage_run_for(&stage, 5 * MINUTE_MS);
+    assert_int_equal(alert_state(&stage), 2); /* contingency, and down */
+    stage.applied = count_saves;
+    stage_run_for(&stage, HOUR_MS);
+    check(script.saves >= 50 && script.saves <= 61, "%zu times in an hour", script.saves);
+    stage_end(&stage);
+}
+
 /* What no alert told of, for it was before there were any, is found by its count. */
 static void dead_letters_of_before_are_told(void **state)
 {
@@ -335,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_damaged_store_is_told),
         cmocka_unit_test(what_is_wrong_with_nodes_is_told),
         cmocka_unit_test(figures_are_of_now),
+        cmocka_unit_test(a_time_is_not_written_all_the_time),
         cmocka_unit_test(dead_letters_of_before_are_told),
         cmocka_unit_test(a_state_is_marked_and_stands),
         cmocka_unit_test(one_whose_end_was_not_written_goes_on),

@@ -241,6 +241,30 @@ static void a_full_tenant_holds_up_no_other(void **state)
     stage_end(&stage);
 }
 
+/* More of A's than are read together come before B's: those do not wait for another round. */
+static void a_full_tenants_pile_holds_up_no_other(void **state)
+{
+    enum { OF_A = DEAD_EXPORTS_AT_ONCE + 16, OF_B = 20 };
+    struct archive archive = { .lines = 0 };
+    struct stage stage = { .destination = takes_letters, .context = &archive, .pending_max = 200 };
+    char id[16];
+    (void)state;
+    stage_begin(&stage, EXPORTING, began);
+    for (int i = 0; i < OF_A + OF_B; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        stage_add(&stage, "d", i < OF_A ? "A" : "B", id, "{}");
+    }
+    stage_run_for(&stage, MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").dead, OF_A + OF_B);
+    assert_int_equal(engine_pause(stage.engine, SLICE("e"), SLICE(""), NULL), STATUS_OK);
+    for (int i = 0; i < 100; i++)
+        stage_add(&stage, "e", "A", NULL, "{}");
+    stage_run_until(&stage, began + TTL_MS + 4 * MINUTE_MS);
+    assert_int_equal(stage_counts(&stage, "d").dead, OF_A);
+    assert_int_equal(archive.lines, OF_B);
+    stage_end(&stage);
+}
+
 /* Wherever a crash comes: the letter is there, or the job that it became is, and never both. */
 static void a_crash_loses_none_and_doubles_none(void **state)
 {
@@ -328,6 +352,53 @@ static void what_is_sent_again_is_not_exported(void **state)
     stage_end(&stage);
 }
 
+/* Reads are slow while the flag is up. */
+static bool reads_are_slow;
+
+static int64_t reads_slowly(struct stage *stage, enum status *fails)
+{
+    (void)stage;
+    (void)fails;
+    return reads_are_slow ? 10 * SECOND_MS : 0;
+}
+
+/* Both are named, and one of them is read slowly; then one is sent again, and dies again: it has a time of its own. */
+static void sent_again_while_one_is_read(int which)
+{
+    struct archive archive = { .lines = 0 };
+    struct stage stage = { .destination = takes_letters, .context = &archive, .reading = reads_slowly };
+    const char *tenant = which == 1 ? "A" : "B", *id = which == 1 ? "1" : "2";
+    const struct store_op redrive = { .kind = OP_REDRIVE, .job = { .tenant = slice_from(tenant), .id = slice_from(id) } };
+    reads_are_slow = false;
+    stage_begin(&stage, "destinations:\n"
+                        "  d: { " PLACE ", dead: { ttl: 1h, export: archive } }\n"
+                        "  e: { " PLACE ", dead: { ttl: 1h, export: archive } }\n"
+                        "  archive: { " PLACE " }\n", began);
+    stage_add(&stage, "d", "A", "1", "{}");
+    stage_add(&stage, "e", "B", "2", "{}");
+    stage_run_for(&stage, MINUTE_MS);
+    reads_are_slow = true;
+    stage_run_until(&stage, stage_job(&stage, "B", "2").expires_at + SECOND_MS);
+    stage_apply(&stage, &redrive);
+    stage_run_for(&stage, SECOND_MS);
+    reads_are_slow = false;
+    instant again = stage_job(&stage, tenant, id).expires_at;
+    assert_true(again > stage.now + TTL_MS / 2);
+    stage_run_until(&stage, again - 1);
+    assert_int_equal(archive.got[3 - which], 1);
+    assert_int_equal(archive.got[which], 0);
+    stage_run_for(&stage, ROUND_MS);
+    assert_int_equal(archive.got[which], 1);
+    stage_end(&stage);
+}
+
+static void a_letter_that_died_again_has_its_time(void **state)
+{
+    (void)state;
+    for (int which = 1; which <= 2; which++)
+        sent_again_while_one_is_read(which);
+}
+
 /* What is not exported any more goes as it went before. */
 static void a_reload_ends_it(void **state)
 {
@@ -366,6 +437,32 @@ static void erase(struct stage *stage, const char *subject)
     assert_int_equal(engine_erasure_begin(stage->engine, &record, &wait, &err), STATUS_OK);
 }
 
+/* The same while there is much more of that person, so that a letter's time is over in the middle of it. */
+static void an_erasure_of_much_misses_no_exported_letter(void **state)
+{
+    enum { MUCH = 80, BEFORE_MS = 1000 };
+    (void)state;
+    for (int steps = 0; steps < 40; steps++) {
+        struct archive archive = { .lines = 0 };
+        struct stage stage = { .destination = takes_letters, .context = &archive };
+        stage_begin(&stage, EXPORTING, began);
+        add_letters(&stage, "d", 0, 3, "{\"to\":\"ana@x.py\"}");
+        assert_int_equal(engine_pause(stage.engine, SLICE("archive"), SLICE(""), NULL), STATUS_OK);
+        assert_int_equal(engine_pause(stage.engine, SLICE("e"), SLICE(""), NULL), STATUS_OK);
+        for (int i = 0; i < MUCH; i++)
+            stage_add(&stage, "e", "A", NULL, "{\"to\":\"ana@x.py\"}");
+        stage_run_until(&stage, stage_job(&stage, "B", "0").expires_at - BEFORE_MS);
+        stage.commit_ms = 100;
+        stage_run_for(&stage, 1 + BEFORE_MS / 40 * steps);
+        erase(&stage, "ana@x.py");
+        stage_run_for(&stage, 2 * ROUND_MS);
+        check(stage_counts(&stage, "d").dead + stage_counts(&stage, "archive").pending + stage_counts(&stage, "e").pending == 0,
+              "%d steps before the erasure: %d, %d and %d are left", steps, (int)stage_counts(&stage, "d").dead,
+              (int)stage_counts(&stage, "archive").pending, (int)stage_counts(&stage, "e").pending);
+        stage_end(&stage);
+    }
+}
+
 /* Wherever an erasure begins: a letter of that person is gone, and so is what it has become. Others' are exported. */
 static void an_erasure_misses_no_exported_letter(void **state)
 {
@@ -399,12 +496,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_the_target_refuses_stays_there),
         cmocka_unit_test(a_full_store_keeps_them_and_lets_others_go),
         cmocka_unit_test(a_full_tenant_holds_up_no_other),
+        cmocka_unit_test(a_full_tenants_pile_holds_up_no_other),
         cmocka_unit_test(a_crash_loses_none_and_doubles_none),
         cmocka_unit_test(a_store_that_fails_delays_them),
         cmocka_unit_test(a_huge_letter_is_exported),
         cmocka_unit_test(what_is_sent_again_is_not_exported),
+        cmocka_unit_test(a_letter_that_died_again_has_its_time),
         cmocka_unit_test(a_reload_ends_it),
         cmocka_unit_test(an_erasure_misses_no_exported_letter),
+        cmocka_unit_test(an_erasure_of_much_misses_no_exported_letter),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

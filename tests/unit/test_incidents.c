@@ -196,6 +196,37 @@ static void a_restart_goes_on_with_the_same_incident(void **state)
     stage_end(&stage);
 }
 
+/* What was held is in the record before it is in the destination's state; most of it is gone when the process dies. */
+static void a_crash_forgets_nothing_of_what_was_held(void **state)
+{
+    enum { HELD = 200, CANCELLED = 190 };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct stage stage = { .destination = is_away_at_times, .context = &never };
+    char id[16];
+    (void)state;
+    stage_begin(&stage, TO(BACK), began);
+    assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("drill"), NULL), STATUS_OK);
+    stage_run_for(&stage, MINUTE_MS);
+    for (int i = 0; i < HELD; i++) {
+        snprintf(id, sizeof id, "j%d", i);
+        stage_add(&stage, "d", "A", id, "x");
+    }
+    stage_run_for(&stage, 2 * MINUTE_MS);
+    for (int i = 0; i < CANCELLED; i++) {
+        snprintf(id, sizeof id, "j%d", i);
+        const struct store_op cancel = { .kind = OP_CANCEL, .job = { .tenant = SLICE("A"), .id = slice_from(id) } };
+        stage_apply(&stage, &cancel);
+    }
+    stage_crash(&stage);
+    stage_run_for(&stage, 5 * MINUTE_MS);
+    struct read read = read_records(&stage);
+    assert_int_equal(read.count, 1);
+    assert_int_equal(read.records[0].incident.held_max, HELD);
+    assert_int_equal(read.records[0].held, HELD - CANCELLED);
+    arena_release(&read.memory);
+    stage_end(&stage);
+}
+
 /* It seems to be back, fails again, and only then stays. */
 struct relapse {
     size_t answers_good;
@@ -599,6 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outage_has_exact_figures),
         cmocka_unit_test(a_restart_goes_on_with_the_same_incident),
+        cmocka_unit_test(a_crash_forgets_nothing_of_what_was_held),
         cmocka_unit_test(a_relapse_is_part_of_it_and_the_next_outage_is_not),
         cmocka_unit_test(a_try_that_is_given_back_counts_as_not_spent),
         cmocka_unit_test(failures_of_the_second_address_are_not_spent),
