@@ -16,6 +16,7 @@ import process  # noqa: E402
 
 DESTINATIONS = "  d: { transport: pull }\n"
 WORD = "ana.unica@example.py"
+STRANGER = "eva.ninguna@example.py"  # of whom there is nothing
 
 
 def insist(daemon, *arguments):
@@ -48,13 +49,13 @@ def fill(daemon, count):
     return dead and taken > 0
 
 
-def words(daemon):
+def words(daemon, word=WORD):
     """How often the files have the word."""
     found = 0
     for end in ("", "-wal"):
         if os.path.exists(daemon.database + end):
             with open(daemon.database + end, "rb") as file:
-                found += file.read().count(WORD.encode())
+                found += file.read().count(word.encode())
     return found
 
 
@@ -90,8 +91,11 @@ def run(tap, daemon, jobs, kills):
     tap.check(code == 0 and "jobs erased" in out and "Not reached" in out, "the command erases, and says what it does not reach", out + err)
     code, out, err = insist(daemon, "subject", "erase", "nobody@example.py")
     tap.check(code == 2 and "--yes" in err, "where nobody can be asked it wants to be told", out + err)
+    code, out, err = insist(daemon, "subject", "erase", STRANGER, "--yes")
+    tap.check(code == 0 and process.wait_until(lambda: words(daemon, STRANGER) == 0), "nor does the order to erase say of whom, when it is done",
+              f"{words(daemon, STRANGER)}\n{out}{err}")
     code, out, err = insist(daemon, "subject", "erasures")
-    tap.check(code == 0 and out.count("done") == 2, "erasures are listed", out + err)
+    tap.check(code == 0 and out.count("done") == 3, "erasures are listed", out + err)
 
 
 def main():
