@@ -198,6 +198,26 @@ static void a_destination_has_one_owner(void **state)
     pair_end(&pair);
 }
 
+/* All nodes place them by the same order. */
+static void destinations_are_read_in_order_of_name(void **state)
+{
+    static const char *const names[] = { "x", "b", "q", "", "m", "a", "bb", "c" };
+    enum { NAMES = sizeof names / sizeof *names };
+    struct pair pair;
+    struct shard *shards;
+    struct error err = { 0 };
+    size_t count;
+    if (!pair_begin(state, &pair))
+        return;
+    for (int i = 0; i < NAMES; i++)
+        assert_int_equal(own(&pair, i % 2 ? pair.b : pair.f->store, OP_TAKE, names[i], NULL), STATUS_OK);
+    assert_int_equal(pair.f->store->ops->reader_shards(pair.f->reader, &pair.f->memory, &shards, &count, &err), STATUS_OK);
+    assert_int_equal(count, NAMES);
+    for (size_t i = 1; i < count; i++)
+        assert_true(slice_compare(shards[i - 1].destination, shards[i].destination) < 0);
+    pair_end(&pair);
+}
+
 /* What one node took and another sent is one history, in its order, whichever chains its events are in. */
 static void a_history_goes_on_across_nodes(void **state)
 {
@@ -533,6 +553,7 @@ const struct store_case store_cases_nodes[] = {
     { "what a session claimed is left when it ends", what_a_session_claimed_is_left_when_it_ends },
     { "who has the store for itself owns all of it", who_has_the_store_for_itself_owns_all_of_it },
     { "a destination has one owner", a_destination_has_one_owner },
+    { "destinations are read in order of name", destinations_are_read_in_order_of_name },
     { "a history goes on across nodes", a_history_goes_on_across_nodes },
     { "what another did to a claimed job counts", what_another_did_to_a_claimed_job_counts },
     { "a fenced batch leaves nothing", a_fenced_batch_leaves_nothing },
