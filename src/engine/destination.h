@@ -62,9 +62,9 @@ struct dest_queue {
     struct return_order order;
     struct lane_state *first, **end; /* of those that are known, */
     size_t lanes;             /* with work or without */
-    int64_t forgotten;        /* the newest that was: of those up to it that come again, none is new */
     int64_t ready;   /* of all its lanes */
-    int64_t tenants; /* that ever had a job there, but for the daemon's own */
+    int64_t tenants; /* that had a job there, but for the daemon's own: none, one, or two of them and more */
+    int64_t alone;   /* the lane of the first of these */
     struct { enum gate_hold hold; instant since; } met; /* what the dispatcher met last that holds it, and since when */
 };
 

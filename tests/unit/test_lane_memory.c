@@ -257,6 +257,44 @@ static void what_is_due_need_not_be_read(void **state)
     stage_end(&stage);
 }
 
+static int64_t refuses(struct stage *stage, const struct send *send, struct answer *answer)
+{
+    (void)stage;
+    (void)send;
+    answer->outcome = OUTCOME_PERMANENT;
+    answer->text = SLICE("it is wrong");
+    return 5;
+}
+
+/*
+ * A tenant that had nothing when the process began, and whose number is lower than that of one that was forgotten since, is a
+ * second one all the same: none of them may fill all of the dead letters.
+ */
+static void a_tenant_of_before_a_start_counts(void **state)
+{
+    (void)state;
+    struct stage stage = { .destination = delivers };
+    stage_begin(&stage, "retention: { completed: 1m }\n" TO(", dead: { max: 2 }"), began);
+    add_tenants(&stage, 1, 1);
+    stage_run_for(&stage, 10 * MINUTE_MS); /* it has no job any more */
+    add_tenants(&stage, 0, 1);
+    stage_run_for(&stage, SECOND_MS);
+    stage_crash(&stage);
+    stage_run_for(&stage, 20 * MINUTE_MS);
+    assert_int_equal(stage.engine->lanes.by_id.count, 0);
+    add_tenants(&stage, 0, 1);
+    stage_run_for(&stage, SECOND_MS);
+    assert_int_equal(dest_find(stage.engine, SLICE("d"))->queue.tenants, 1); /* it has met nobody else */
+    add_tenants(&stage, 1, 1);
+    stage_run_for(&stage, SECOND_MS);
+    assert_true(lane_id(&stage, "t1") < lane_id(&stage, "t0"));
+    stage.destination = refuses;
+    add_tenants(&stage, 0, 1);
+    stage_run_for(&stage, SECOND_MS);
+    assert_true(lane_dead_full(lane_find(stage.engine, lane_id(&stage, "t0"))));
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +304,7 @@ int main(void)
         cmocka_unit_test(an_answer_finds_its_tenant),
         cmocka_unit_test(news_finds_its_lane),
         cmocka_unit_test(what_is_due_need_not_be_read),
+        cmocka_unit_test(a_tenant_of_before_a_start_counts),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);

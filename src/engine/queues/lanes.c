@@ -135,6 +135,16 @@ static void lane_link(struct dest *dest, struct lane_state *lane)
     assert(*lane->link == lane && dest->queue.end == &lane->next);
 }
 
+/* Whether one is alone is what matters. One that comes again may be anybody, of any number: only the first is remembered. */
+static void count_tenant(struct dest_queue *queue, int64_t id, struct slice tenant)
+{
+    assert(queue->tenants >= 0 && queue->tenants <= 2);
+    if (queue->tenants == 2 || id == queue->alone || slice_equal(tenant, NOTIFY_TENANT))
+        return;
+    if (queue->tenants++ == 0)
+        queue->alone = id;
+}
+
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
                      struct lane_state **ret_lane)
 {
@@ -151,8 +161,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         if (!lane)
             return status == STATUS_OK ? STATUS_NO_MEMORY : status;
         lane_link(dest, lane);
-        if (id > dest->queue.forgotten) /* else it was counted before */
-            dest->queue.tenants += !slice_equal(tenant, NOTIFY_TENANT);
+        count_tenant(&dest->queue, id, tenant);
         lane_configure(lane, engine->config);
         rates_place(engine, lane);
     }
@@ -173,8 +182,6 @@ void lane_forget(struct engine *engine, struct lane_state *lane)
     assert(lane->ready == 0 && lane->claiming == 0 && !lane->hold.held);
     turns_remove(&lane->dest->queue.turns, &lane->turn);
     shares_remove(&lane->dest->queue.shares, &lane->share);
-    if (lane->id > lane->dest->queue.forgotten)
-        lane->dest->queue.forgotten = lane->id;
     lane_drop(engine, lane);
 }
 
