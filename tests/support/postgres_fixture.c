@@ -59,3 +59,22 @@ enum status verify_at(const char *address, const struct trail_head *expected, si
     outside->ops->close(outside);
     return status;
 }
+
+static void *apply_main(void *context)
+{
+    struct applying *applying = context;
+    struct store_fixture *f = applying->f;
+    applying->status = f->store->ops->apply(f->store, f->now, applying->ops, applying->count, &f->memory, &applying->err);
+    return NULL;
+}
+
+void applying_begin(struct applying *applying, struct store_fixture *f, struct store_op *ops, size_t count)
+{
+    *applying = (struct applying){ .f = f, .ops = ops, .count = count };
+    assert_int_equal(pthread_create(&applying->thread, NULL, apply_main, applying), 0);
+}
+
+void applying_end(struct applying *applying)
+{
+    assert_int_equal(pthread_join(applying->thread, NULL), 0);
+}

@@ -7,6 +7,8 @@
 #include "store/trail.h"
 #include "support/store_fixture.h"
 
+#include <pthread.h>
+
 /* Fails the test, with what the error says. */
 void must(enum status status, const struct error *err);
 struct store *store_at(const char *address, const struct store_settings *settings);
@@ -17,5 +19,18 @@ struct store_settings node_named(const char *name);
 void note_in(struct store_fixture *f, const char *data);
 enum status verify_at(const char *address, const struct trail_head *expected, size_t count, struct trail_check *ret_check,
                       struct error *err);
+
+/* A batch that a thread of its own applies; when it has ended, what became of it. */
+struct applying {
+    struct store_fixture *f;
+    struct store_op *ops;
+    size_t count;
+    enum status status;
+    struct error err;
+    pthread_t thread;
+};
+
+void applying_begin(struct applying *applying, struct store_fixture *f, struct store_op *ops, size_t count);
+void applying_end(struct applying *applying);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -178,17 +179,16 @@ static bool wait_for(int fd, int ms)
 }
 
 /* Until the server has worked on everything that it was sent, and on what the client sends behind it. */
-static void finish_unheard(int client, int server)
+static void finish_unheard(int client, int server, char bytes[CHUNK])
 {
     static const char ready[] = { 'Z', 0, 0, 0, 5 }, sync[] = { 'S', 0, 0, 0, 4 };
-    char bytes[CHUNK];
     ssize_t got = 0;
-    while (wait_for(client, IDLE_MS) && (got = recv(client, bytes, sizeof bytes, 0)) > 0)
+    while (wait_for(client, IDLE_MS) && (got = recv(client, bytes, CHUNK, 0)) > 0)
         if (!send_all(server, bytes, (size_t)got))
             return;
     if (!send_all(server, sync, sizeof sync)) /* what it is sent without one it does not say the end of */
         return;
-    while (wait_for(server, WAIT_MS) && (got = recv(server, bytes, sizeof bytes, 0)) > 0)
+    while (wait_for(server, WAIT_MS) && (got = recv(server, bytes, CHUNK, 0)) > 0)
         if (got >= READY_BYTES && memcmp(bytes + got - READY_BYTES, ready, sizeof ready) == 0)
             return;
 }
@@ -197,10 +197,10 @@ static void relay(struct postgres_proxy *proxy, int client, int server)
 {
     struct buffer in, orders;
     struct course course = { 0 };
-    char bytes[CHUNK];
+    char *bytes = malloc(CHUNK); /* a line's thread has a small stack */
     buffer_init(&in, SIZE_MAX / 4);
     buffer_init(&orders, SIZE_MAX / 4);
-    for (bool open = true; open;) {
+    for (bool open = bytes != NULL; open;) {
         struct pollfd wait[2] = { { .fd = course.held ? -1 : client, .events = POLLIN }, { .fd = server, .events = POLLIN } };
         if (poll(wait, 2, course.held ? IDLE_MS : -1) < 0)
             continue;
@@ -208,19 +208,19 @@ static void relay(struct postgres_proxy *proxy, int client, int server)
         if (course.held)
             open = orders_pass(proxy, server, &orders, &course);
         if (wait[0].revents) {
-            got = recv(client, bytes, sizeof bytes, 0);
+            got = recv(client, bytes, CHUNK, 0);
             enum proxy_cut cut = got > 0 ? cut_of(proxy, bytes, (size_t)got) : PROXY_CUT_BEFORE;
             if (cut != PROXY_CUT_BEFORE)
                 buffer_append(&orders, (struct slice){ bytes, (size_t)got });
             open = cut != PROXY_CUT_BEFORE && orders_pass(proxy, server, &orders, &course);
             if (open && cut == PROXY_CUT_AFTER) {
                 if (send_all(server, orders.data, orders.len))
-                    finish_unheard(client, server);
+                    finish_unheard(client, server, bytes);
                 open = false;
             }
         }
         if (open && wait[1].revents) {
-            got = recv(server, bytes, sizeof bytes, 0);
+            got = recv(server, bytes, CHUNK, 0);
             if (got > 0)
                 buffer_append(&in, (struct slice){ bytes, (size_t)got });
             open = got > 0 && answers_pass(proxy, client, &in);
@@ -229,6 +229,7 @@ static void relay(struct postgres_proxy *proxy, int client, int server)
     held_add(proxy, -course.held);
     buffer_release(&in);
     buffer_release(&orders);
+    free(bytes);
 }
 
 static void serve(struct line *line)

@@ -8,7 +8,6 @@
 #include "support/postgres_proxy.h"
 
 #include <libpq-fe.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,24 +258,6 @@ static void test_a_fence_ends_what_was_left_open(void **state)
     pair_end(&pair);
 }
 
-/* A batch that another thread applies, and what became of it. */
-struct applying {
-    struct store_fixture *f;
-    struct store_op *ops;
-    size_t count;
-    enum status status;
-    struct error err;
-    pthread_t thread;
-};
-
-static void *apply_main(void *context)
-{
-    struct applying *applying = context;
-    struct store_fixture *f = applying->f;
-    applying->status = f->store->ops->apply(f->store, f->now, applying->ops, applying->count, &f->memory, &applying->err);
-    return NULL;
-}
-
 /* Until somebody else has the row of the session's chain: its batch is sealed, and neither committed nor undone. */
 static void await_seal(const char *address, int64_t session)
 {
@@ -312,13 +293,13 @@ static void test_a_fence_meets_a_batch_at_its_end(void **state)
         struct job taken = take(&pair.a, lane);
         struct store_op ops[] = { settle_op(&taken, EVENT_DELIVER), insert_op(&pair.a, "d", "t", "late") };
         struct store_op settle = ops[0], late = ops[1], own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
-        struct applying applying = { .f = &pair.a, .ops = ops, .count = COUNT_OF(ops) };
+        struct applying applying;
         postgres_proxy_cut(&proxy, rows[i].cut, "commit");
-        assert_int_equal(pthread_create(&applying.thread, NULL, apply_main, &applying), 0);
+        applying_begin(&applying, &pair.a, ops, COUNT_OF(ops));
         if (!rows[i].happens)
             await_seal(pair.address, session);
         else
-            assert_int_equal(pthread_join(applying.thread, NULL), 0);
+            applying_end(&applying);
         must(pair.b.store->ops->fence(pair.b.store, session, 1, pair.b.now, &err), &err);
         assert_run(&pair.b, &own, STATUS_OK);
         assert_run(&pair.b, &settle, rows[i].happens ? STATUS_CONFLICT : STATUS_OK);
@@ -326,7 +307,7 @@ static void test_a_fence_meets_a_batch_at_its_end(void **state)
         assert_int_equal(late.insert.ret_existed, rows[i].happens);
         postgres_proxy_cut(&proxy, PROXY_CUT_NONE, NULL); /* what was held back goes on, to nobody */
         if (!rows[i].happens)
-            assert_int_equal(pthread_join(applying.thread, NULL), 0);
+            applying_end(&applying);
         check(applying.status == STATUS_AWAY, "row %zu: %s: %s", i, status_name(applying.status), applying.err.text);
         enum status status = pair.a.store->ops->outcome(pair.a.store, &applied, &err);
         check(status == STATUS_FENCED, "row %zu: %s: %s", i, status_name(status), err.text);
