@@ -357,6 +357,42 @@ static void a_lease_is_settled_once_in_a_batch(void **state)
     assert_state(f, "twice", STATE_COMPLETED);
 }
 
+/* Jobs that are done at their first attempt in one batch, with other codes and more to say: each is as it was settled. */
+static void what_was_done_is_known(void **state)
+{
+    static const struct {
+        const char *id, *code, *reference, *error;
+        int64_t retry_count;
+    } rows[] = { { "a", "http:200", "", "", 0 },     { "b", "http:200", "R-1", "", 0 }, { "c", "http:201", "", "", 0 },
+                 { "d", "http:201", "", "late", 0 }, { "e", "", "", "", 0 },            { "f", "http:200", "", "", 2 } };
+    enum { COUNT = sizeof rows / sizeof *rows };
+    struct store_fixture *f = *state;
+    struct store_op settle[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        struct job job = take(f, put(f, rows[i].id));
+        settle[i] = settle_op(&job, EVENT_DELIVER);
+        settle[i].settle.outcome = OUTCOME_DELIVERED;
+        settle[i].settle.code = slice_from(rows[i].code);
+        settle[i].settle.reference = slice_from(rows[i].reference);
+        settle[i].settle.error = slice_from(rows[i].error);
+        settle[i].settle.retry_count = rows[i].retry_count;
+        settle[i].settle.forget_at = f->now + HOUR_MS + (int64_t)i;
+    }
+    fixture_apply(f, settle, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        struct job job = read_job(f, "t", rows[i].id);
+        assert_int_equal(job.state, STATE_COMPLETED);
+        assert_int_equal(job.last_class, OUTCOME_DELIVERED);
+        assert_text(job.last_code, rows[i].code);
+        assert_text(job.reference, rows[i].reference);
+        assert_text(job.last_error, rows[i].error);
+        assert_int_equal(job.retry_count, rows[i].retry_count);
+        assert_int_equal(job.attempts, 1);
+        assert_int_equal(job.first_at, f->now);
+        assert_true(job.deadline == INSTANT_NONE && job.failed_at == INSTANT_NONE && job.dead_at == INSTANT_NONE);
+    }
+}
+
 static void assert_claimed(const struct store_op *op, const char *ids, size_t left)
 {
     char claimed[64] = "";
@@ -421,6 +457,7 @@ const struct store_case store_cases_batch[] = {
     { "a batch sees all its rows", a_batch_sees_all_its_rows },
     { "leases end and begin in one batch", leases_end_and_begin_in_one_batch },
     { "a lease is settled once in a batch", a_lease_is_settled_once_in_a_batch },
+    { "what was done is known", what_was_done_is_known },
     { "claims of a lane follow each other", claims_of_a_lane_follow_each_other },
     { "a batch may be as large as said", a_batch_may_be_as_large_as_said },
     { "payloads are bytes", payloads_are_bytes },

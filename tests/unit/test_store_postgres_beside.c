@@ -1,4 +1,7 @@
-/* What nodes on one PostgreSQL owe each other beside their jobs: to wait for a key, to know what was not heard, one limit. */
+/*
+ * What nodes on one PostgreSQL owe each other beside their jobs: to wait for a key, to know what was not heard, one limit; and
+ * how often a batch goes there.
+ */
 #include "store/postgres/postgres.h"
 #include "support/check.h"
 #include "support/postgres_fixture.h"
@@ -142,12 +145,94 @@ static void test_a_limit_counts_what_others_added(void **state)
     fixture_drop(&b);
 }
 
+/* ---- trips ---- */
+
+static void expect_trips(struct store_fixture *f, struct postgres_proxy *proxy, struct store_op *ops, size_t count,
+                         size_t expected, const char *what)
+{
+    size_t before = line_server_count(&proxy->lines, &proxy->trips);
+    fixture_apply(f, ops, count);
+    size_t made = line_server_count(&proxy->lines, &proxy->trips) - before;
+    check(made == expected, "%s: %zu trips, not %zu", what, made, expected);
+    for (size_t i = 0; i < count; i++)
+        check(ops[i].status == STATUS_OK, "%s: %s", what, status_name(ops[i].status));
+}
+
+/* Inserts, with ids of their own if a name is given. */
+static void insert_ops(struct store_fixture *f, const char *name, struct store_op *ret_ops, char (*ret_ids)[16], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        snprintf(ret_ids[i], sizeof ret_ids[i], "%s%zu", name, i);
+        ret_ops[i] = insert_op(f, "d", "t", name[0] ? ret_ids[i] : "");
+    }
+}
+
+/* Lanes and numbers are known by then, as they are to a node that has run for a second. */
+static void make_trips(struct store_fixture *f, struct postgres_proxy *proxy)
+{
+    enum { MANY = 512, SOME = 8 };
+    static struct store_op ops[MANY];
+    static char ids[MANY][16];
+    int64_t lane = put(f, "known"), other = 0;
+    struct store_op other_lane = insert_op(f, "d", "other", "known");
+    assert_run(f, &other_lane, STATUS_OK);
+    other = other_lane.insert.ret_lane;
+
+    insert_ops(f, "", ops, ids, MANY);
+    expect_trips(f, proxy, ops, 1, 1, "a job without an id");
+    insert_ops(f, "", ops, ids, MANY);
+    expect_trips(f, proxy, ops, MANY, 1, "many jobs without ids");
+    insert_ops(f, "id", ops, ids, MANY);
+    expect_trips(f, proxy, ops, MANY, 2, "many jobs with ids");
+    struct store_op claim = claim_op(f, lane, SOME);
+    expect_trips(f, proxy, &claim, 1, 2, "a claim");
+    for (size_t i = 0; i < SOME; i++)
+        ops[i] = settle_op(&claim.claim.ret_jobs[i], EVENT_DELIVER);
+    expect_trips(f, proxy, ops, SOME / 2, 1, "settlements of what it has claimed itself");
+
+    struct store_op mixed[] = { ops[SOME - 1],
+                                ops[SOME - 2],
+                                insert_op(f, "d", "t", "more"),
+                                insert_op(f, "d", "t", ""),
+                                claim_op(f, other, 1),
+                                { .kind = OP_EXTEND, .extend = { .seq = claim.claim.ret_jobs[SOME - 3].seq,
+                                                                 .token = claim.claim.ret_jobs[SOME - 3].lease_token,
+                                                                 .lease_until = f->now + HOUR_MS } },
+                                { .kind = OP_NOTE, .data = SLICE("{}") } };
+    expect_trips(f, proxy, mixed, COUNT_OF(mixed), 2, "some of everything");
+    struct store_op cancels[] = { job_op(OP_CANCEL, "t", "id7"), job_op(OP_CANCEL, "t", "id8") };
+    expect_trips(f, proxy, cancels, COUNT_OF(cancels), 2, "orders by name");
+    struct store_op promote = promote_op();
+    expect_trips(f, proxy, &promote, 1, 2, "what time does");
+}
+
+/* A batch costs the way to the server and back twice at most, and once if it needs to know nothing. */
+static void test_a_batch_makes_two_trips_at_most(void **state)
+{
+    (void)state;
+    const struct store_settings settings[] = { { .pending_max = 100000 }, node_named("one") };
+    struct postgres_proxy proxy;
+    postgres_proxy_open(&proxy);
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        char address[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES];
+        postgres_server_schema(address);
+        postgres_proxy_address(&proxy, address, through);
+        struct store_fixture f = fixture_on(store_at(through, &settings[i]));
+        struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+        assert_run(&f, &own, STATUS_OK);
+        make_trips(&f, &proxy);
+        fixture_drop(&f);
+    }
+    postgres_proxy_close(&proxy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_key_is_one_nodes_at_a_time),
         cmocka_unit_test(test_what_was_not_heard_is_known_to_be_missed),
         cmocka_unit_test(test_a_limit_counts_what_others_added),
+        cmocka_unit_test(test_a_batch_makes_two_trips_at_most),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

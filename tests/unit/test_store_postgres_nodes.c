@@ -430,87 +430,6 @@ static void test_numbers_follow_arrival(void **state)
     pair_end(&pair);
 }
 
-/* ---- trips ---- */
-
-static void expect_trips(struct store_fixture *f, struct postgres_proxy *proxy, struct store_op *ops, size_t count,
-                         size_t expected, const char *what)
-{
-    size_t before = line_server_count(&proxy->lines, &proxy->trips);
-    fixture_apply(f, ops, count);
-    size_t made = line_server_count(&proxy->lines, &proxy->trips) - before;
-    check(made == expected, "%s: %zu trips, not %zu", what, made, expected);
-    for (size_t i = 0; i < count; i++)
-        check(ops[i].status == STATUS_OK, "%s: %s", what, status_name(ops[i].status));
-}
-
-/* Inserts, with ids of their own if a name is given. */
-static void insert_ops(struct store_fixture *f, const char *name, struct store_op *ret_ops, char (*ret_ids)[16], size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        snprintf(ret_ids[i], sizeof ret_ids[i], "%s%zu", name, i);
-        ret_ops[i] = insert_op(f, "d", "t", name[0] ? ret_ids[i] : "");
-    }
-}
-
-/* Lanes and numbers are known by then, as they are to a node that has run for a second. */
-static void make_trips(struct store_fixture *f, struct postgres_proxy *proxy)
-{
-    enum { MANY = 512, SOME = 8 };
-    static struct store_op ops[MANY];
-    static char ids[MANY][16];
-    int64_t lane = put(f, "known"), other = 0;
-    struct store_op other_lane = insert_op(f, "d", "other", "known");
-    assert_run(f, &other_lane, STATUS_OK);
-    other = other_lane.insert.ret_lane;
-
-    insert_ops(f, "", ops, ids, MANY);
-    expect_trips(f, proxy, ops, 1, 1, "a job without an id");
-    insert_ops(f, "", ops, ids, MANY);
-    expect_trips(f, proxy, ops, MANY, 1, "many jobs without ids");
-    insert_ops(f, "id", ops, ids, MANY);
-    expect_trips(f, proxy, ops, MANY, 2, "many jobs with ids");
-    struct store_op claim = claim_op(f, lane, SOME);
-    expect_trips(f, proxy, &claim, 1, 2, "a claim");
-    for (size_t i = 0; i < SOME; i++)
-        ops[i] = settle_op(&claim.claim.ret_jobs[i], EVENT_DELIVER);
-    expect_trips(f, proxy, ops, SOME / 2, 1, "settlements of what it has claimed itself");
-
-    struct store_op mixed[] = { ops[SOME - 1],
-                                ops[SOME - 2],
-                                insert_op(f, "d", "t", "more"),
-                                insert_op(f, "d", "t", ""),
-                                claim_op(f, other, 1),
-                                { .kind = OP_EXTEND, .extend = { .seq = claim.claim.ret_jobs[SOME - 3].seq,
-                                                                 .token = claim.claim.ret_jobs[SOME - 3].lease_token,
-                                                                 .lease_until = f->now + HOUR_MS } },
-                                { .kind = OP_NOTE, .data = SLICE("{}") } };
-    expect_trips(f, proxy, mixed, COUNT_OF(mixed), 2, "some of everything");
-    struct store_op cancels[] = { job_op(OP_CANCEL, "t", "id7"), job_op(OP_CANCEL, "t", "id8") };
-    expect_trips(f, proxy, cancels, COUNT_OF(cancels), 2, "orders by name");
-    struct store_op promote = promote_op();
-    expect_trips(f, proxy, &promote, 1, 2, "what time does");
-}
-
-/* A batch costs the way to the server and back twice at most, and once if it needs to know nothing. */
-static void test_a_batch_makes_two_trips_at_most(void **state)
-{
-    (void)state;
-    const struct store_settings settings[] = { { .pending_max = 100000 }, node_named("one") };
-    struct postgres_proxy proxy;
-    postgres_proxy_open(&proxy);
-    for (size_t i = 0; i < COUNT_OF(settings); i++) {
-        char address[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES];
-        postgres_server_schema(address);
-        postgres_proxy_address(&proxy, address, through);
-        struct store_fixture f = fixture_on(store_at(through, &settings[i]));
-        struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
-        assert_run(&f, &own, STATUS_OK);
-        make_trips(&f, &proxy);
-        fixture_drop(&f);
-    }
-    postgres_proxy_close(&proxy);
-}
-
 /* ---- dead rows ---- */
 
 enum { WORKED = 600, AT_ONCE = 10 };
@@ -523,14 +442,16 @@ static PGconn *snapshot_hold(const char *address)
     return conn;
 }
 
-/* Entries of the indexes of what is ready that were looked at, of connections that have ended: dead ones count. */
-static int64_t entries_read(const char *address)
+/* Entries of a table's indexes that were looked at, of connections that have ended: dead ones count. */
+static int64_t entries_read(const char *address, const char *table)
 {
+    char sql[200];
     static const char open_ones[] = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'insist%'";
     for (int i = 0; i < ASKED_MAX && number_of(address, open_ones) > 0; i++)
         sleep_ms(ASK_PAUSE_MS); /* each adds what it has read when it ends, which takes the server a moment */
-    return number_of(address, "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'queue'"
-                              " AND schemaname = current_schema()");
+    snprintf(sql, sizeof sql, "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = '%s'"
+                              " AND schemaname = current_schema()", table);
+    return number_of(address, sql);
 }
 
 static void work_off(struct store_fixture *f, int64_t lane)
@@ -559,7 +480,7 @@ static void test_claims_do_not_walk_what_a_snapshot_keeps(void **state)
         work_off(&f, lane);
     }
     fixture_drop(&f);
-    int64_t read = entries_read(address);
+    int64_t read = entries_read(address, "queue");
     check(read >= WORKED && read <= 4 * WORKED, "%lld entries for %d jobs", (long long)read, WORKED);
     PQfinish(snapshot);
 }
@@ -599,8 +520,54 @@ static void test_nor_where_another_node_adds(void **state)
         fixture_forget(b);
     }
     pair_end(&pair);
-    int64_t read = entries_read(pair.address);
+    int64_t read = entries_read(pair.address, "queue");
     check(read >= WORKED && read <= 4 * WORKED, "%lld entries for %d jobs", (long long)read, WORKED);
+    PQfinish(snapshot);
+}
+
+static size_t promoted(struct store_fixture *f)
+{
+    struct store_op op = { .kind = OP_PROMOTE, .promote = { .max = 100 } };
+    assert_run(f, &op, STATUS_OK);
+    return op.promote.ret_promoted;
+}
+
+/*
+ * Neither does who looks for what is due walk over all that was, but for once a minute. What another node sets for an earlier
+ * time than was looked at last is found at once if it says so, and within that minute if it does not.
+ */
+static void test_nor_do_promotions(void **state)
+{
+    enum { STEPS = 300, STEP_MS = 2 * SECOND_MS, WAIT_MS = SECOND_MS };
+    struct pair pair;
+    struct store_fixture *a = &pair.a, *b = &pair.b;
+    (void)state;
+    pair_begin(&pair);
+    struct job job = take(a, put(a, "again"));
+    PGconn *snapshot = snapshot_hold(pair.address);
+    for (int i = 0; i < STEPS; i++) {
+        struct store_op retry = settle_op(&job, EVENT_RETRY);
+        retry.settle.run_at = a->now + WAIT_MS;
+        assert_run(a, &retry, STATUS_OK);
+        b->now = a->now += STEP_MS;
+        assert_int_equal(promoted(a), 1);
+        job = take(a, job.lane);
+        fixture_forget(a);
+    }
+    struct store_op late = insert_op(b, "d", "t", "heard");
+    b->now -= 10 * SECOND_MS;
+    late.insert.run_at = b->now + 1;
+    assert_run(b, &late, STATUS_OK);
+    ring_and_hear(b, a);
+    assert_int_equal(promoted(a), 1);
+    late = insert_op(b, "d", "t", "unheard");
+    late.insert.run_at = b->now + 1;
+    assert_run(b, &late, STATUS_OK);
+    a->now += MINUTE_MS;
+    assert_int_equal(promoted(a), 1);
+    pair_end(&pair);
+    int64_t read = entries_read(pair.address, "timer");
+    check(read >= STEPS && read <= 20 * STEPS, "%lld entries for %d promotions", (long long)read, STEPS);
     PQfinish(snapshot);
 }
 
@@ -750,9 +717,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_chains_are_trimmed),
         cmocka_unit_test(test_more_is_claimed_than_is_remembered),
-        cmocka_unit_test(test_a_batch_makes_two_trips_at_most),
         cmocka_unit_test(test_claims_do_not_walk_what_a_snapshot_keeps),
         cmocka_unit_test(test_nor_where_another_node_adds),
+        cmocka_unit_test(test_nor_do_promotions),
         cmocka_unit_test(test_a_fence_ends_what_was_left_open),
         cmocka_unit_test(test_a_fence_meets_a_batch_at_its_end),
         cmocka_unit_test(test_a_bell_has_any_number_of_lanes),

@@ -1,5 +1,6 @@
 /* The first phase of a round: what its operations need to know, asked for in one trip. */
 #include "store/postgres/claimed.h"
+#include "store/postgres/timers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -221,11 +222,13 @@ static void ask_owners(const struct asks *asks, struct postgres_params *params)
 
 static void ask_promote(struct asks *asks, const struct op_promote *promote)
 {
+    const struct postgres_batch *batch = asks->batch;
     struct postgres_params *due = ask(asks, ASK_DUE), *next = ask(asks, ASK_NEXT);
     int64_t max = promote->max < INT32_MAX ? (int64_t)promote->max + 1 : INT32_MAX;
     ask_owners(asks, due);
     params_int(due, 1, asks->batch->now);
     params_int(due, 2, max);
+    params_int(due, 3, timers_begin_at(batch));
     ask_owners(asks, next);
     params_int(next, 1, asks->batch->now);
 }

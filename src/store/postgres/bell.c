@@ -8,6 +8,7 @@
  * somebody holds keeps from being cleared away. Who does not own it uses the same place for the lowest rank to tell of.
  */
 #include "store/postgres/handle.h"
+#include "store/postgres/timers.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -166,6 +167,8 @@ static void lows_add(struct postgres_store *store, const struct lane_heard *hear
     struct postgres_node *node = &store->node;
     pthread_mutex_lock(&node->bell.mutex);
     for (size_t i = 0; i < count; i++) {
+        if (heard[i].acked == 0)
+            node->bell.timer_at = instant_earlier(node->bell.timer_at, heard[i].next_at);
         if (heard[i].acked != 0 || heard[i].low_rank == INT64_MAX)
             continue;
         if (node->bell.low_count == LOWS_MAX) {
@@ -188,6 +191,8 @@ void bell_heed(struct postgres_store *store)
         lane->low_rank = node->bell.lows[i].rank;
         lane->low_seq = INT64_MIN;
     }
+    timers_set(store, node->bell.timer_at);
+    node->bell.timer_at = INSTANT_NONE;
     node->bell.low_count = 0;
     pthread_mutex_unlock(&node->bell.mutex);
 }

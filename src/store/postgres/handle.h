@@ -27,6 +27,9 @@ struct postgres_progress {
     int64_t batch; /* the number of the last one that was sealed */
     int64_t event_last;
     unsigned char event_hash[EVENT_HASH_BYTES];
+    instant timers_low;      /* none of an earlier time is left, as far as is known; */
+    instant timers_whole_at; /* when they are looked for from the first on, whatever is known, */
+    uint64_t timers_mark;    /* or when it is not this low_mark any more */
 };
 
 /* Numbers taken from a sequence: the next, and how many are left. Those are never given back. */
@@ -61,6 +64,7 @@ struct postgres_node {
         bool all; /* there was more than fits: others look at everything */
         struct postgres_low lows[LOWS_MAX]; /* that were heard, and the writer has not heeded */
         size_t low_count;
+        instant timer_at; /* likewise the earliest time that was set */
     } bell;
     bool deaf; /* since `hear` was asked last the link was not there */
     /* The server's time less the ticks of this machine, in ms: as estimated, and how much it is shown as. */
@@ -131,7 +135,7 @@ enum status postgres_hear(struct store *base, struct arena *memory, struct lane_
 int postgres_bell(struct store *base);
 /* What the batch that is committed did to lanes of others. */
 void bell_gather(struct postgres_store *store);
-/* Lanes may begin earlier than this process knows, since others have added to them. */
+/* Lanes, and timers, may begin earlier than this process knows, since others have added to them. */
 void bell_heed(struct postgres_store *store);
 instant postgres_clock(struct store *base);
 void postgres_node_release(struct postgres_node *node);

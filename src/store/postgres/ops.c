@@ -1,5 +1,6 @@
 /* Each operation: its job found among those that the round knows, changed by ../change.c, put back. */
 #include "store/postgres/work.h"
+#include "store/postgres/timers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -354,6 +355,7 @@ static enum status promote_apply(struct postgres_batch *batch, struct store_op *
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = promote_one(batch, op, round->due[i]);
+    timers_promoted(batch, count == round->due_count);
     if (status == STATUS_OK && lane_table_promoted(&batch->store->lanes, promote, batch->memory) != STATUS_OK)
         status = batch_no_memory(batch);
     return status;
@@ -587,6 +589,7 @@ static enum status own_apply(struct postgres_batch *batch, struct store_op *op, 
     op->own.ret_epoch = value_int(answer, 0, 1);
     shard->owned = op->kind == OP_TAKE;
     store->shards.touched = batch->wrote = true;
+    timers_forget(store);
     return STATUS_OK;
 }
 

@@ -146,9 +146,10 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " ORDER BY coalesce(c.failed >= w.failed, false), CASE WHEN c.failed >= w.failed THEN c.failed END, c.rank, c.seq"
         " LIMIT w.max) y JOIN job j ON j.seq = y.seq" STATE_JOIN },
     [ASK_BODY] = { "body", "I", "SELECT j.seq, j.body FROM unnest($1) x(seq) JOIN job j ON j.seq = x.seq" },
-    [ASK_DUE] = { "due", "Iii",
+    [ASK_DUE] = { "due", "Iiii",
         JOB_ANY ", t.at, t.seq FROM (SELECT d.at, d.seq FROM unnest($1) o(session) JOIN shard h ON h.session = o.session"
-        " CROSS JOIN LATERAL (SELECT at, seq FROM timer WHERE shard = h.id AND at <= $2 ORDER BY at, seq LIMIT $3) d"
+        " CROSS JOIN LATERAL (SELECT at, seq FROM timer WHERE shard = h.id AND at >= $4 AND at <= $2 ORDER BY at, seq"
+        " LIMIT $3) d"
         " ORDER BY d.at, d.seq LIMIT $3) t"
         " LEFT JOIN job j ON j.seq = t.seq" STATE_JOIN LEASE_JOIN QUEUE_JOIN " ORDER BY t.at, t.seq" },
     [ASK_NEXT] = { "next_due", "Ii",

@@ -1,5 +1,6 @@
 /* The second phase: what a round has changed, in one statement a table; then the counters, the seal, the commit. */
 #include "store/postgres/work.h"
+#include "store/postgres/timers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -122,8 +123,10 @@ static void timer_row(struct postgres_batch *batch, enum postgres_statement whic
     struct postgres_params *params = batch_params(batch, which);
     struct store_lane *lane = lane_table_by_id(&batch->store->lanes, job->lane);
     assert(lane && due != INSTANT_NONE);
-    if (which == WRITE_TIMER)
+    if (which == WRITE_TIMER) {
         lane->next_at = instant_earlier(lane->next_at, due);
+        timers_set(batch->store, due);
+    }
     params_numbers(params, 0, (const int64_t[]){ lane->shard, due, job->seq }, 3);
 }
 
