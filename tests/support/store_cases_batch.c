@@ -393,6 +393,27 @@ static void what_was_done_is_known(void **state)
     }
 }
 
+/* A dead letter is corrected in the batch that made it one: what is sent next is whole. */
+static void what_died_is_corrected_at_once(void **state)
+{
+    struct store_fixture *f = *state;
+    struct store_op insert = insert_op(f, "d", "t", "a");
+    insert.insert.content_type = SLICE("application/json");
+    insert.insert.headers = SLICE("{\"x-one\":\"1\"}");
+    assert_run(f, &insert, STATUS_OK);
+    struct job job = take(f, insert.insert.ret_lane);
+    struct store_op ops[] = { settle_op(&job, EVENT_GIVE_UP), job_op(OP_REDRIVE, "t", "a") };
+    ops[1].job.rank = f->now;
+    ops[1].job.payload_given = true;
+    ops[1].job.payload = SLICE("{\"corrected\":true}");
+    fixture_apply(f, ops, 2);
+    assert_true(ops[0].status == STATUS_OK && ops[1].status == STATUS_OK);
+    job = take(f, job.lane);
+    assert_false(job.damaged);
+    assert_text(job.payload, "{\"corrected\":true}");
+    assert_text(job.content_type, "application/json");
+}
+
 static void assert_claimed(const struct store_op *op, const char *ids, size_t left)
 {
     char claimed[64] = "";
@@ -458,6 +479,7 @@ const struct store_case store_cases_batch[] = {
     { "leases end and begin in one batch", leases_end_and_begin_in_one_batch },
     { "a lease is settled once in a batch", a_lease_is_settled_once_in_a_batch },
     { "what was done is known", what_was_done_is_known },
+    { "what died is corrected at once", what_died_is_corrected_at_once },
     { "claims of a lane follow each other", claims_of_a_lane_follow_each_other },
     { "a batch may be as large as said", a_batch_may_be_as_large_as_said },
     { "payloads are bytes", payloads_are_bytes },

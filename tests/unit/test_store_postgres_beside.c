@@ -15,10 +15,11 @@
 
 enum { ASKED_MAX = 600, ASK_PAUSE_MS = 50 };
 
-/* A settlement in a thread of its own, since it may have to wait. */
+/* A batch in a thread of its own, since it may have to wait. */
 struct apart {
     struct store_fixture *f;
-    struct store_op op;
+    struct store_op ops[2];
+    size_t count;
     enum status status;
     atomic_bool over;
 };
@@ -27,9 +28,36 @@ static void *apply_apart(void *context)
 {
     struct apart *apart = context;
     struct error err = { 0 };
-    apart->status = apart->f->store->ops->apply(apart->f->store, apart->f->now, &apart->op, 1, &apart->f->memory, &err);
+    apart->status = apart->f->store->ops->apply(apart->f->store, apart->f->now, apart->ops, apart->count, &apart->f->memory,
+                                                &err);
     atomic_store(&apart->over, true);
     return NULL;
+}
+
+/* Somebody who has begun something, and not ended it. */
+static PGconn *hold(const char *address, const char *sql)
+{
+    char whole[POSTGRES_ADDRESS_BYTES + 16];
+    snprintf(whole, sizeof whole, "postgres:%s", address);
+    PGconn *conn = PQconnectdb(whole);
+    check(PQstatus(conn) == CONNECTION_OK, "%s", PQerrorMessage(conn));
+    PGresult *answer = PQexec(conn, sql);
+    ExecStatusType status = PQresultStatus(answer);
+    check(status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK, "%s", PQerrorMessage(conn));
+    PQclear(answer);
+    return conn;
+}
+
+/* Whether the batch comes to wait for a lock of that kind before it is over. */
+static bool waits(const char *address, const char *kind, const struct apart *apart)
+{
+    char sql[96], count[32] = "0";
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM pg_locks WHERE locktype = '%s' AND NOT granted", kind);
+    for (int i = 0; i < ASKED_MAX && strtoll(count, NULL, 10) == 0 && !atomic_load(&apart->over); i++) {
+        postgres_server_run(address, sql, count, sizeof count);
+        sleep_ms(1);
+    }
+    return strtoll(count, NULL, 10) > 0;
 }
 
 /* Of a key's jobs one goes at a time: who looks for the next waits for a node that is just adding one. */
@@ -40,7 +68,6 @@ static void test_a_key_is_one_nodes_at_a_time(void **state)
     struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
     pthread_t thread;
     char sql[96];
-    int64_t waiting = 0;
     (void)state;
     postgres_server_schema(address);
     struct store_fixture f = fixture_on(store_at(address, &one));
@@ -49,26 +76,15 @@ static void test_a_key_is_one_nodes_at_a_time(void **state)
     first.insert.key = SLICE("key");
     assert_run(&f, &first, STATUS_OK);
     struct job job = take(&f, first.insert.ret_lane);
-    char whole[POSTGRES_ADDRESS_BYTES + 16];
-    snprintf(whole, sizeof whole, "postgres:%s", address);
-    PGconn *adding = PQconnectdb(whole);
-    check(PQstatus(adding) == CONNECTION_OK, "%s", PQerrorMessage(adding));
     snprintf(sql, sizeof sql, "BEGIN; SELECT pg_advisory_xact_lock(%lld)", (long long)job_chain(SLICE("key")));
-    PGresult *answer = PQexec(adding, sql);
-    check(PQresultStatus(answer) == PGRES_TUPLES_OK, "%s", PQerrorMessage(adding));
-    PQclear(answer);
-    struct apart apart = { .f = &f, .op = settle_op(&job, EVENT_DELIVER) };
+    PGconn *adding = hold(address, sql);
+    struct apart apart = { .f = &f, .ops = { settle_op(&job, EVENT_DELIVER) }, .count = 1 };
     assert_int_equal(pthread_create(&thread, NULL, apply_apart, &apart), 0);
-    for (int i = 0; i < ASKED_MAX && waiting == 0 && !atomic_load(&apart.over); i++) {
-        char count[32];
-        postgres_server_run(address, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", count, sizeof count);
-        waiting = strtoll(count, NULL, 10);
-        sleep_ms(1);
-    }
+    bool waited = waits(address, "advisory", &apart);
     PQclear(PQexec(adding, "COMMIT"));
     pthread_join(thread, NULL);
-    assert_int_equal(waiting, 1);
-    assert_true(apart.status == STATUS_OK && apart.op.status == STATUS_OK);
+    assert_true(waited);
+    assert_true(apart.status == STATUS_OK && apart.ops[0].status == STATUS_OK);
     PQfinish(adding);
     fixture_drop(&f);
 }
@@ -141,6 +157,189 @@ static void test_a_limit_counts_what_others_added(void **state)
     assert_run(&a, &cancel, STATUS_OK);
     must(b.store->ops->tend(b.store, b.now, &err), &err);
     assert_run(&b, &more, STATUS_OK);
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
+/* ---- orders by name beside the owner ---- */
+
+/* What is counted is what is there, and what is ready is in the queue once. */
+static void rows_agree(const char *address)
+{
+    char text[256], found[256];
+    postgres_server_run(address, "SELECT format('%s %s %s %s %s', sum(pending), sum(running), sum(waiting), sum(dead), sum(stored))"
+                                 " FROM lane_count", text, sizeof text);
+    postgres_server_run(address, "SELECT format('%s %s %s %s %s', count(*) FILTER (WHERE now = 1), count(*) FILTER (WHERE now = 2),"
+                                 " count(*) FILTER (WHERE now = 3), count(*) FILTER (WHERE now = 5), count(*)) FROM (SELECT CASE WHEN"
+                                 " e.seq IS NOT NULL THEN 2 ELSE coalesce(s.state, 1) END AS now FROM job j LEFT JOIN state s"
+                                 " ON s.seq = j.seq LEFT JOIN lease e ON e.seq = j.seq) x", found, sizeof found);
+    assert_string_equal(text, found);
+    postgres_server_run(address, "SELECT count(*) FROM job j LEFT JOIN state s ON s.seq = j.seq LEFT JOIN lease e ON e.seq = j.seq"
+                                 " LEFT JOIN queue q ON q.seq = j.seq WHERE (q.seq IS NOT NULL AND (e.seq IS NOT NULL OR"
+                                 " coalesce(s.state, 1) NOT IN (1, 3) OR q.rank <> coalesce(s.rank, j.rank)))"
+                                 " OR (q.seq IS NULL AND e.seq IS NULL AND coalesce(s.state, 1) = 1)", text, sizeof text);
+    assert_string_equal(text, "0");
+}
+
+/* An order by name has read a job at one node; before it is written, time or a worker changes the job at its owner. */
+static void meet(bool promotes)
+{
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    pthread_t thread;
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    assert_run(&a, &own, STATUS_OK);
+    struct job job = take(&a, put(&a, "met"));
+    struct store_op retry = settle_op(&job, EVENT_RETRY);
+    retry.settle.run_at = promotes ? a.now + SECOND_MS : a.now;
+    assert_run(&a, &retry, STATUS_OK);
+    b.now = a.now += 2 * SECOND_MS;
+    PGconn *conn = hold(address, "BEGIN; INSERT INTO kept VALUES ('s', 'n', 'x')");
+    struct apart apart = { .f = &b, .count = 2,
+                           .ops = { job_op(OP_PRIORITIZE, "t", "met"),
+                                    { .kind = OP_SAVE, .save = { SLICE("s"), SLICE("n"), SLICE("v") } } } };
+    apart.ops[0].job.priority = PRIORITY_NORMAL;
+    apart.ops[0].job.rank = promotes ? job.rank - 500 : job.rank;
+    assert_int_equal(pthread_create(&thread, NULL, apply_apart, &apart), 0);
+    assert_true(waits(address, "transactionid", &apart)); /* it has read, and would write */
+    struct store_op change = promotes ? (struct store_op){ .kind = OP_PROMOTE, .promote = { .max = 10 } } : claim_op(&a, job.lane, 1);
+    if (!promotes) {
+        assert_run(&a, &change, STATUS_OK);
+        change = settle_op(&change.claim.ret_jobs[0], EVENT_DELIVER);
+    }
+    enum status changed = a.store->ops->apply(a.store, a.now, &change, 1, &a.memory, &(struct error){ 0 });
+    PQclear(PQexec(conn, "ROLLBACK"));
+    pthread_join(thread, NULL);
+    assert_int_equal(changed, STATUS_OK);
+    assert_int_equal(apart.status, STATUS_OK);
+    assert_int_equal(apart.ops[0].status == STATUS_OK, promotes); /* a job that is done has no priority */
+    rows_agree(address);
+    a.store->ops->recall(a.store);
+    change = (struct store_op){ .kind = OP_PROMOTE, .promote = { .max = 10 } };
+    assert_run(&a, &change, STATUS_OK);
+    struct store_op claim = claim_op(&a, job.lane, 1);
+    assert_run(&a, &claim, STATUS_OK);
+    assert_int_equal(claim.claim.ret_count, promotes);
+    rows_agree(address);
+    PQfinish(conn);
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
+static void test_an_order_meets_a_promotion(void **state)
+{
+    (void)state;
+    meet(true);
+}
+
+static void test_an_order_meets_a_delivery(void **state)
+{
+    (void)state;
+    meet(false);
+}
+
+enum { RACED = 200, OWNER_BATCHES = 400, ORDER_BATCHES_MAX = 100000, HELD_MAX = 8 };
+
+struct orders {
+    struct store_fixture *f;
+    char (*ids)[16];
+    enum status status;
+    atomic_bool over;
+};
+
+/* Somebody at another node who gives orders all the time, about any of the jobs. */
+static void *orders_give(void *context)
+{
+    static const enum op_kind kinds[] = { OP_CANCEL, OP_PRIORITIZE, OP_PRIORITIZE, OP_REDRIVE, OP_INSERT };
+    struct orders *orders = context;
+    struct store_fixture *f = orders->f;
+    unsigned random = 7;
+    for (int i = 0; i < ORDER_BATCHES_MAX && !atomic_load(&orders->over); i++) {
+        struct error err = { 0 };
+        const char *id = orders->ids[(unsigned)rand_r(&random) % RACED];
+        enum op_kind kind = kinds[(unsigned)rand_r(&random) % COUNT_OF(kinds)];
+        struct store_op op = kind == OP_INSERT ? insert_op(f, "d", "t", id) : job_op(kind, "t", id);
+        f->now++;
+        if (kind != OP_INSERT)
+            op.job.rank = (int64_t)FIXTURE_START * SECOND_MS + rand_r(&random) % 5;
+        if (kind == OP_PRIORITIZE)
+            op.job.priority = PRIORITY_NORMAL;
+        enum status status = f->store->ops->apply(f->store, f->now, &op, 1, &f->memory, &err);
+        fixture_forget(f);
+        if (status != STATUS_OK && status != STATUS_BUSY) {
+            orders->status = status;
+            break;
+        }
+    }
+    return NULL;
+}
+
+struct held {
+    struct job jobs[HELD_MAX];
+    size_t count;
+};
+
+/* What it holds is settled in any way, some is claimed, and what is due is promoted. */
+static enum status owner_batch(struct store_fixture *f, int64_t lane, struct held *held, unsigned *random)
+{
+    static const enum job_event events[] = { EVENT_DELIVER, EVENT_RETRY, EVENT_RELEASE, EVENT_GIVE_UP };
+    struct store_op ops[HELD_MAX + 2];
+    struct error err = { 0 };
+    size_t count = held->count;
+    f->now++;
+    for (size_t i = 0; i < count; i++) {
+        ops[i] = settle_op(&held->jobs[i], events[(unsigned)rand_r(random) % COUNT_OF(events)]);
+        ops[i].settle.run_at = f->now + rand_r(random) % 5;
+    }
+    ops[count] = claim_op(f, lane, HELD_MAX);
+    ops[count + 1] = (struct store_op){ .kind = OP_PROMOTE, .promote = { .max = RACED } };
+    f->store->ops->recall(f->store); /* as if each order had been told */
+    enum status status = f->store->ops->apply(f->store, f->now, ops, count + 2, &f->memory, &err);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        check(ops[i].status == STATUS_OK, "a lease that nobody else ends: %s", status_name(ops[i].status));
+    held->count = ops[count].claim.ret_count;
+    for (size_t i = 0; i < held->count; i++)
+        held->jobs[i] = ops[count].claim.ret_jobs[i];
+    return STATUS_OK;
+}
+
+static void test_orders_beside_the_owner(void **state)
+{
+    static char ids[RACED][16];
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    struct held held = { .count = 0 };
+    unsigned random = 3;
+    pthread_t thread;
+    int64_t lane = 0;
+    int busy = 0;
+    (void)state;
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    assert_run(&a, &own, STATUS_OK);
+    for (int i = 0; i < RACED; i++) {
+        snprintf(ids[i], sizeof ids[i], "r%d", i);
+        lane = put(&a, ids[i]);
+    }
+    struct orders orders = { .f = &b, .ids = ids };
+    assert_int_equal(pthread_create(&thread, NULL, orders_give, &orders), 0);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < OWNER_BATCHES && (status == STATUS_OK || status == STATUS_BUSY); i++) {
+        status = owner_batch(&a, lane, &held, &random);
+        busy += status == STATUS_BUSY;
+        fixture_forget(&a);
+    }
+    atomic_store(&orders.over, true);
+    pthread_join(thread, NULL);
+    check(status == STATUS_OK || status == STATUS_BUSY, "the owner: %s", status_name(status));
+    check(orders.status == STATUS_OK, "who gives orders: %s", status_name(orders.status));
+    check(busy < OWNER_BATCHES / 2, "%d of %d batches were in vain", busy, OWNER_BATCHES);
+    rows_agree(address);
     fixture_drop(&a);
     fixture_drop(&b);
 }
@@ -232,6 +431,9 @@ int main(void)
         cmocka_unit_test(test_a_key_is_one_nodes_at_a_time),
         cmocka_unit_test(test_what_was_not_heard_is_known_to_be_missed),
         cmocka_unit_test(test_a_limit_counts_what_others_added),
+        cmocka_unit_test(test_an_order_meets_a_promotion),
+        cmocka_unit_test(test_an_order_meets_a_delivery),
+        cmocka_unit_test(test_orders_beside_the_owner),
         cmocka_unit_test(test_a_batch_makes_two_trips_at_most),
     };
     const char *missing = postgres_server_missing();

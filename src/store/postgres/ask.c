@@ -15,10 +15,11 @@ enum {
 struct plan {
     size_t plain;   /* inserts that need to know nothing */
     size_t claimed; /* jobs, at most */
-    bool jobs;    /* some may change */
-    bool moved;   /* in or out of the ready ones, of any lane */
-    bool events;  /* some are written */
-    bool owned;   /* who has a destination may change: nothing else is in that round */
+    bool jobs;      /* some may change */
+    bool leased;    /* some are known by their leases, without what a payload is checked with */
+    bool moved;     /* in or out of the ready ones, of any lane */
+    bool events;    /* some are written */
+    bool owned;     /* who has a destination may change: nothing else is in that round */
 };
 
 static bool is_by_name(enum op_kind kind)
@@ -61,6 +62,8 @@ static bool can_join(const struct postgres_store *store, const struct plan *plan
         return !plan->moved && can_claim(store, plan, &op->claim);
     if (op->kind == OP_PROMOTE || op->kind == OP_ORPHANS)
         return !plan->jobs;
+    if (is_by_name(op->kind) && op->job.payload_given)
+        return !plan->leased;
     return op->kind != OP_TRIM || !plan->events;
 }
 
@@ -70,6 +73,7 @@ static void join(struct postgres_store *store, struct plan *plan, const struct s
     uint64_t mark = store->batch.round_mark;
     plan->plain += is_plain(op);
     plan->jobs = plan->jobs || op->kind <= OP_ORPHANS || is_by_name(op->kind);
+    plan->leased = plan->leased || op->kind == OP_SETTLE || op->kind == OP_EXTEND;
     plan->events = plan->events || op->kind != OP_SAVE;
     plan->owned = is_own(op->kind);
     plan->moved = plan->moved || is_by_name(op->kind) || op->kind == OP_PROMOTE;

@@ -216,7 +216,7 @@ static const char step_9[] =
     " SELECT * INTO gone FROM node WHERE session = $1 AND beat = coalesce($2, beat) FOR UPDATE;"
     " IF NOT FOUND THEN RETURN false; END IF;"
     " PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'insist ' || $1"
-    " AND xact_start IS NOT NULL AND pid <> pg_backend_pid();"
+    " AND datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid();"
     " UPDATE chain SET session = 0, term = term + 1 WHERE session = $1;"
     " INSERT INTO ended VALUES ($1, $3, gone.name, gone.url);"
     " UPDATE node SET session = 0 WHERE name = gone.name;"

@@ -149,7 +149,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [ASK_DUE] = { "due", "Iiii",
         JOB_ANY ", t.at, t.seq FROM (SELECT d.at, d.seq FROM unnest($1) o(session) JOIN shard h ON h.session = o.session"
         " CROSS JOIN LATERAL (SELECT at, seq FROM timer WHERE shard = h.id AND at >= $4 AND at <= $2 ORDER BY at, seq"
-        " LIMIT $3) d"
+        " LIMIT $3 FOR UPDATE SKIP LOCKED) d" /* what somebody changes by its name just now may be put back as it was */
         " ORDER BY d.at, d.seq LIMIT $3) t"
         " LEFT JOIN job j ON j.seq = t.seq" STATE_JOIN LEASE_JOIN QUEUE_JOIN " ORDER BY t.at, t.seq" },
     [ASK_NEXT] = { "next_due", "Ii",
@@ -241,8 +241,8 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " $1[i + 2], $1[i + 3], $1[i + 4], $1[i + 5], $1[i + 6], $1[i + 7], $1[i + 8], $1[i + 9], $2[$1[i + 10]]"
         " FROM " ROWS_OF("10") },
     [WRITE_LEASE] = { "lease", "N",
-        "UPDATE lease t SET until = $1[i + 3], at = $1[i + 4], event = $1[i + 5] FROM " ROWS_OF("5")
-        " WHERE t.seq = $1[i + 1] AND t.token = $1[i + 2]" },
+        ALL_OF("UPDATE lease t SET until = $1[i + 3], at = $1[i + 4], event = $1[i + 5] FROM " ROWS_OF("6")
+               " WHERE t.seq = $1[i + 1] AND t.token = $1[i + 2] AND t.event = $1[i + 6]", "cardinality($1) / 6") },
     [WRITE_TIMER] = { "timer", "N",
         "INSERT INTO timer (shard, at, seq) SELECT $1[i + 1], $1[i + 2], $1[i + 3] FROM " ROWS_OF("3") },
     [WRITE_CHAINED] = { "chained_add", "N",

@@ -103,9 +103,19 @@ static bool is_chained(const struct postgres_entry *entry)
     return entry->is && job_is_chained(&entry->job);
 }
 
-static bool stays_in_queue(const struct postgres_entry *entry)
+/*
+ * Whether a row that says the same as before may stay. Where others write, what was changed by its name is taken away and
+ * put back: who claims or promotes it at the same time touches no other row of it, and one of the two begins anew.
+ */
+static bool may_stay(const struct postgres_batch *batch, const struct postgres_entry *entry)
 {
-    return entry->was && entry->before.ready && entry->is && entry->job.ready && entry->before.rank == entry->job.rank;
+    return !batch->store->shared || !entry->state_dirty;
+}
+
+static bool stays_in_queue(const struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    return may_stay(batch, entry) && entry->was && entry->before.ready && entry->is && entry->job.ready &&
+           entry->before.rank == entry->job.rank;
 }
 
 static instant due_before(const struct postgres_entry *entry)
@@ -135,11 +145,11 @@ static void take_away(struct postgres_batch *batch, const struct postgres_entry 
     assert(entry->was);
     const struct job *before = &entry->before;
     instant due = due_before(entry);
-    if (before->ready && !stays_in_queue(entry))
+    if (before->ready && !stays_in_queue(batch, entry))
         queue_gone_row(batch, entry);
     if (was_leased(entry) && (!entry->is || entry->job.lease_token == 0))
         lease_gone_row(batch_params(batch, WRITE_LEASE_DELETE), before);
-    if (due != INSTANT_NONE && due != due_now(entry))
+    if (due != INSTANT_NONE && (due != due_now(entry) || !may_stay(batch, entry)))
         timer_row(batch, WRITE_TIMER_DELETE, before, due);
     if (was_chained(entry) && !is_chained(entry))
         chain_row(batch_params(batch, WRITE_CHAINED_DELETE), before);
@@ -258,7 +268,8 @@ static void lease_write(struct postgres_batch *batch, const struct postgres_entr
     const struct job *job = &entry->job;
     assert(job->state == STATE_RUNNING && job->lease_token > 0); /* invariant 3 */
     if (was_leased(entry)) {
-        const int64_t numbers[] = { job->seq, job->lease_token, job->lease_until, job->updated_at, job->last_event };
+        const int64_t numbers[] = { job->seq, job->lease_token, job->lease_until, job->updated_at, job->last_event,
+                                    entry->before.last_event };
         params_numbers(batch_params(batch, WRITE_LEASE), 0, numbers, sizeof numbers / sizeof *numbers);
         return;
     }
@@ -288,11 +299,11 @@ static enum status put_in_place(struct postgres_batch *batch, const struct postg
         body_row(batch, entry);
     if (entry->state_dirty)
         state_write(batch, entry);
-    if (entry->job.ready && !stays_in_queue(entry))
+    if (entry->job.ready && !stays_in_queue(batch, entry))
         queue_row(batch_params(batch, WRITE_QUEUE), &entry->job);
     if (entry->lease_dirty && entry->job.lease_token != 0)
         lease_write(batch, entry);
-    if (due != INSTANT_NONE && due != due_before(entry))
+    if (due != INSTANT_NONE && (due != due_before(entry) || !may_stay(batch, entry)))
         timer_row(batch, WRITE_TIMER, &entry->job, due);
     if (is_chained(entry) && !was_chained(entry))
         chain_row(batch_params(batch, WRITE_CHAINED), &entry->job);
