@@ -238,9 +238,7 @@ void blocks_hasten(struct engine *engine)
         block_hasten(&dest->fallback.block, now);
         for (struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
             assert(lane->hold.held && lane->dest == dest);
-            block_hasten(&lane->block, now);
-            if (block_holds(&lane->block))
-                lane_unpark(lane);
+            block_hasten(&lane->block, now); /* none is parked: they were configured anew */
         }
     }
 }
