@@ -3,7 +3,7 @@
  * the others from being sent by being refused, however often somebody resumes it.
  */
 #include "support/check.h"
-#include "support/engine_fixture.h"
+#include "support/refusals.h"
 
 #include "base/log.h"
 #include "engine/orders.h"
@@ -14,53 +14,6 @@
 #include <string.h>
 
 #define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
-
-/* Who is refused, and until when. */
-struct door {
-    const char *jobs, *tenants; /* the first letter of their names; NULL: none */
-    bool all;
-    int one_in;      /* of jobs by their number; 0: none */
-    bool unsent;     /* the certificate is the reason */
-    instant until;   /* 0: always */
-    int refused;
-    instant refused_at[64];
-};
-
-static bool is_refused(const struct door *door, const struct job *job)
-{
-    return door->all || (door->jobs && strchr(door->jobs, job->id.data[0])) ||
-           (door->tenants && strchr(door->tenants, job->tenant.data[0])) ||
-           (door->one_in > 0 && job->seq % door->one_in == 0);
-}
-
-static int64_t guards(struct stage *stage, const struct send *send, struct answer *answer)
-{
-    struct door *door = stage->context;
-    if ((door->until > 0 && stage->now >= door->until) || !is_refused(door, send->job))
-        return delivers(stage, send, answer);
-    if (door->refused < 64)
-        door->refused_at[door->refused] = stage->now;
-    door->refused++;
-    answer->code = door->unsent ? SLICE("curl:60") : SLICE("http:403");
-    answer->text = door->unsent ? SLICE("SSL certificate problem: certificate has expired") : SLICE("HTTP 403: not you");
-    answer->outcome = door->unsent ? OUTCOME_BLOCKED : OUTCOME_NONE;
-    return 20;
-}
-
-static void add(struct stage *stage, const char *tenant, char letter, int count)
-{
-    for (int i = 0; i < count; i++) {
-        char id[16];
-        snprintf(id, sizeof id, "%c%d", letter, i);
-        stage_add(stage, "d", tenant, id, "x");
-    }
-}
-
-static void resume(struct stage *stage)
-{
-    struct error error;
-    assert_int_equal(engine_resume(stage->engine, SLICE("d"), &error), STATUS_OK);
-}
 
 static void is_held(struct stage *stage, const char *tenant, const char *id)
 {
@@ -76,9 +29,9 @@ static void one_job_holds_itself(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 5"), began);
-    add(&stage, "A", 'x', 1);
-    add(&stage, "A", 'a', 50);
-    add(&stage, "B", 'b', 50);
+    add_lettered(&stage, "A", 'x', 1);
+    add_lettered(&stage, "A", 'a', 50);
+    add_lettered(&stage, "B", 'b', 50);
     stage_run_for(&stage, 30 * SECOND_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 100);
     assert_int_equal(door.refused, 1);
@@ -86,8 +39,8 @@ static void one_job_holds_itself(void **state)
     assert_int_equal(status_of(&stage).tenants_paused, 0);
     is_held(&stage, "A", "x0");
     for (int i = 0; i < 3; i++) {
-        add(&stage, "B", (char)('m' + i), 5);
-        resume(&stage);
+        add_lettered(&stage, "B", (char)('m' + i), 5);
+        resume_d(&stage);
         stage_run_for(&stage, 10 * SECOND_MS);
         assert_int_equal(door.refused, 2 + i);
         assert_int_equal(stage_counts(&stage, "d").completed, 105 + 5 * i);
@@ -111,7 +64,7 @@ static void a_job_alone_looks_by_itself(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(""), began);
-    add(&stage, "A", 'x', 1);
+    add_lettered(&stage, "A", 'x', 1);
     stage_run_for(&stage, 10 * MINUTE_MS);
     stage_crash(&stage);
     stage_run_for(&stage, 4 * HOUR_MS);
@@ -124,7 +77,7 @@ static void a_job_alone_looks_by_itself(void **state)
     is_held(&stage, "A", "x0");
     assert_string_equal(status_of(&stage).mode, "normal");
     door.all = false;
-    resume(&stage);
+    resume_d(&stage);
     stage_run_for(&stage, SECOND_MS);
     assert_int_equal(stage_job(&stage, "A", "x0").state, STATE_COMPLETED);
     stage_end(&stage);
@@ -159,9 +112,9 @@ static void one_tenant_is_held(void **state)
         struct stage stage = { .destination = guards, .context = &door };
         json_t *last = NULL;
         stage_begin(&stage, settings[i], began);
-        add(&stage, "B", 'b', 20);
-        add(&stage, "A", 'a', 20);
-        add(&stage, "C", 'c', 20);
+        add_lettered(&stage, "B", 'b', 20);
+        add_lettered(&stage, "A", 'a', 20);
+        add_lettered(&stage, "C", 'c', 20);
         stage_run_for(&stage, 50 * SECOND_MS);
         assert_int_equal(stage_counts(&stage, "d").completed, 40);
         assert_in_range(door.refused, 2, 5); /* and what was under way */
@@ -176,7 +129,7 @@ static void one_tenant_is_held(void **state)
         int before = door.refused;
         stage_crash(&stage);
         assert_int_equal(status_of(&stage).tenants_paused, 1);
-        add(&stage, "A", 'A', 20);
+        add_lettered(&stage, "A", 'A', 20);
         stage_run_for(&stage, 4 * HOUR_MS);
         assert_in_range(door.refused - before, 8, 8 * 5); /* looks, and those of the held jobs themselves */
         assert_int_equal(reported(&stage, "blocked", NULL), 0);
@@ -200,7 +153,7 @@ static void a_destination_that_refuses_everything_is_held(void **state)
         struct stage stage = { .destination = guards, .context = &door };
         stage_begin(&stage, TO(", concurrency: 2"), began);
         for (int t = 0; t < 4; t++)
-            add(&stage, tenants[i][t], (char)('a' + t), 50);
+            add_lettered(&stage, tenants[i][t], (char)('a' + t), 50);
         stage_run_for(&stage, 30 * SECOND_MS);
         struct destination_status status = status_of(&stage);
         assert_in_range(door.refused, 2, 4);
@@ -235,17 +188,17 @@ static void resuming_asks_again(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 2"), began);
-    add(&stage, "A", 'a', 20);
-    add(&stage, "B", 'b', 20);
+    add_lettered(&stage, "A", 'a', 20);
+    add_lettered(&stage, "B", 'b', 20);
     for (int i = 1; i <= 3; i++) {
         stage_run_for(&stage, 10 * SECOND_MS);
         assert_string_equal(status_of(&stage).held_by, "blocked");
         assert_int_equal(reported(&stage, "blocked", NULL), i);
         assert_true(door.refused <= 8 * i);
-        resume(&stage);
+        resume_d(&stage);
     }
     door.all = false;
-    resume(&stage);
+    resume_d(&stage);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 40);
     assert_string_equal(status_of(&stage).mode, "normal");
@@ -259,8 +212,8 @@ static void two_bad_tenants_stop_no_third(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 2"), began);
-    add(&stage, "A", 'a', 200);
-    add(&stage, "B", 'b', 200);
+    add_lettered(&stage, "A", 'a', 200);
+    add_lettered(&stage, "B", 'b', 200);
     int late = 0;
     for (int i = 0; i < 100; i++) {
         char id[16];
@@ -281,10 +234,10 @@ static void a_quiet_tenant_waits_a_minute(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 2"), began);
-    add(&stage, "C", 'c', 1);
+    add_lettered(&stage, "C", 'c', 1);
     stage_run_for(&stage, MINUTE_MS);
-    add(&stage, "A", 'a', 20);
-    add(&stage, "B", 'b', 20);
+    add_lettered(&stage, "A", 'a', 20);
+    add_lettered(&stage, "B", 'b', 20);
     stage_run_for(&stage, 5 * HOUR_MS);
     assert_string_equal(status_of(&stage).held_by, "blocked");
     int before = door.refused;
@@ -304,8 +257,8 @@ static void a_refused_newcomer_hastens_once(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 2"), began);
-    add(&stage, "A", 'a', 20);
-    add(&stage, "B", 'b', 20);
+    add_lettered(&stage, "A", 'a', 20);
+    add_lettered(&stage, "B", 'b', 20);
     stage_run_for(&stage, 5 * HOUR_MS);
     int before = door.refused;
     for (int i = 0; i < 120; i++) {
@@ -330,7 +283,7 @@ static void scattered_refusals_hold_only_themselves(void **state)
             stage_begin(&stage, TO(", concurrency: 4"), began);
             for (int t = 0; t < tenants; t++) {
                 char tenant[2] = { (char)('A' + t), '\0' };
-                add(&stage, tenant, 'a', 1200 / tenants);
+                add_lettered(&stage, tenant, 'a', 1200 / tenants);
             }
             stage_run_for(&stage, 10 * MINUTE_MS);
             check(stage_counts(&stage, "d").completed == 1200 - 1200 / one_in[i], "one in %d, %d tenants: %lld", one_in[i],
@@ -365,8 +318,8 @@ static void what_cannot_be_sent_is_the_destinations(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1, blocked: tenant"), began);
-    add(&stage, "A", 'a', 5);
-    add(&stage, "B", 'b', 5);
+    add_lettered(&stage, "A", 'a', 5);
+    add_lettered(&stage, "B", 'b', 5);
     stage_run_for(&stage, 30 * SECOND_MS);
     struct destination_status status = status_of(&stage);
     assert_int_equal(door.refused, 1);
@@ -388,10 +341,10 @@ static void a_second_tenant_looks_at_once(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1"), began);
-    add(&stage, "A", 'a', 10);
+    add_lettered(&stage, "A", 'a', 10);
     stage_run_for(&stage, 40 * MINUTE_MS);
     assert_string_equal(status_of(&stage).held_by, "blocked");
-    add(&stage, "B", 'b', 10);
+    add_lettered(&stage, "B", 'b', 10);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 10);
     assert_string_equal(status_of(&stage).mode, "normal");
@@ -407,7 +360,7 @@ static void a_pause_by_hand_stands_above(void **state)
     struct error error;
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1"), began);
-    add(&stage, "A", 'a', 10);
+    add_lettered(&stage, "A", 'a', 10);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(engine_pause(stage.engine, SLICE("d"), SLICE("by hand"), &error), STATUS_OK);
     int before = door.refused;
@@ -418,7 +371,7 @@ static void a_pause_by_hand_stands_above(void **state)
     assert_string_equal(status_of(&stage).held_by, "paused");
     assert_string_equal(status_of(&stage).pause_reason, "by hand");
     door.all = false;
-    resume(&stage);
+    resume_d(&stage);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 10);
     stage_end(&stage);
@@ -431,7 +384,7 @@ static void a_crash_between_two_refusals(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1"), began);
-    add(&stage, "A", 'a', 10);
+    add_lettered(&stage, "A", 'a', 10);
     while (door.refused == 0 || sends_under_way(&stage) > 0)
         assert_true(stage_step(&stage) || stage.now++ < began + 1000);
     stage_crash(&stage);
@@ -453,7 +406,7 @@ static void a_reload_looks_at_once(void **state)
     struct error error;
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1"), began);
-    add(&stage, "A", 'a', 10);
+    add_lettered(&stage, "A", 'a', 10);
     stage_run_for(&stage, 50 * MINUTE_MS);
     int before = door.refused;
     for (int i = 0; i < 2; i++) {
@@ -477,8 +430,8 @@ static void an_outage_that_refuses_us_ends(void **state)
     stage_begin(&stage, TO(", concurrency: 5, contingency: { ramp: [2, 5], stable: 1m, check: 1m }"), began);
     stage_run_for(&stage, SECOND_MS);
     assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    add(&stage, "A", 'a', 20);
-    add(&stage, "B", 'b', 20);
+    add_lettered(&stage, "A", 'a', 20);
+    add_lettered(&stage, "B", 'b', 20);
     stage_run_for(&stage, MINUTE_MS);
     assert_int_equal(door.refused, 0); /* an operator's: it is not looked */
     assert_int_equal(engine_leave_contingency(stage.engine, SLICE("d"), &error), STATUS_OK);
@@ -502,12 +455,12 @@ static void too_many_tenants_stop_nobody(void **state)
     for (int i = 0; i < 300; i++) {
         char tenant[16];
         snprintf(tenant, sizeof tenant, "t%d", i);
-        add(&stage, tenant, 'a', 3);
+        add_lettered(&stage, tenant, 'a', 3);
     }
     stage_run_for(&stage, 50 * SECOND_MS);
     assert_null(status_of(&stage).held_by);
     assert_int_equal(status_of(&stage).tenants_paused, 256);
-    add(&stage, "good", 'g', 100);
+    add_lettered(&stage, "good", 'g', 100);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 100);
     for (int i = 0; i < 300; i++) {
@@ -533,8 +486,8 @@ static void an_operator_holds_a_refused_tenant(void **state)
     struct error error;
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1"), began);
-    add(&stage, "A", 'a', 5);
-    add(&stage, "B", 'b', 5);
+    add_lettered(&stage, "A", 'a', 5);
+    add_lettered(&stage, "B", 'b', 5);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(status_of(&stage).tenants_paused, 1);
     struct lane_hold hold = engine_lane_hold(stage.engine, stage_job(&stage, "B", "b0").lane);
@@ -563,8 +516,8 @@ static void a_tenant_is_resumed_alone(void **state)
     struct error error;
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1, blocked: tenant"), began);
-    add(&stage, "B", 'b', 5);
-    add(&stage, "C", 'c', 5);
+    add_lettered(&stage, "B", 'b', 5);
+    add_lettered(&stage, "C", 'c', 5);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(status_of(&stage).tenants_paused, 2);
     door.tenants = "C";
@@ -587,7 +540,7 @@ static void what_older_versions_wrote(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1"), began);
-    add(&stage, "B", 'b', 5);
+    add_lettered(&stage, "B", 'b', 5);
     stage_run_for(&stage, SECOND_MS);
     stage_apply(&stage, &(struct store_op){ .kind = OP_SAVE, .save = { .space = SPACE_DESTINATION, .name = SLICE("d"),
                                                                        .value = slice_from(kept) } });
@@ -595,8 +548,8 @@ static void what_older_versions_wrote(void **state)
     assert_string_equal(status_of(&stage).held_by, "blocked");
     assert_string_equal(status_of(&stage).pause_reason, "HTTP 401");
     assert_true(engine_lane_hold(stage.engine, stage_job(&stage, "B", "b0").lane).blocked);
-    add(&stage, "B", 'c', 5);
-    add(&stage, "A", 'a', 5);
+    add_lettered(&stage, "B", 'c', 5);
+    add_lettered(&stage, "A", 'a', 5);
     stage_run_for(&stage, 3 * MINUTE_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 15);
     assert_string_equal(status_of(&stage).mode, "normal");
@@ -620,7 +573,7 @@ static void a_health_check_hastens_what_could_not_be_sent(void **state)
         struct stage stage = { .destination = guards, .health = is_up_later, .context = &door };
         stage_begin(&stage, TO(", concurrency: 1, contingency: { enabled: false }"
                                ", health: { url: 'http://127.0.0.1:1/health', every: 30s }"), began);
-        add(&stage, "A", 'a', 5);
+        add_lettered(&stage, "A", 'a', 5);
         stage_run_until(&stage, began + 42 * MINUTE_MS);
         assert_int_equal(stage_counts(&stage, "d").completed, unsent ? 5 : 0);
         stage_run_until(&stage, began + 70 * MINUTE_MS);
@@ -646,14 +599,14 @@ static void one_tenant_closes_no_second_address(void **state)
         snprintf(yaml, sizeof yaml, TO(", concurrency: 1, contingency: { check: 1m }, fallback: { url: 'http://127.0.0.1:2/' }%s"),
                  rows[i].more);
         stage_begin(&stage, yaml, began);
-        add(&stage, "C", 'z', 1);
+        add_lettered(&stage, "C", 'z', 1);
         stage_run_for(&stage, SECOND_MS);
         assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-        add(&stage, "A", 'a', 5);
+        add_lettered(&stage, "A", 'a', 5);
         stage_run_for(&stage, SECOND_MS);
-        add(&stage, "B", 'b', 5);
+        add_lettered(&stage, "B", 'b', 5);
         stage_run_for(&stage, SECOND_MS);
-        add(&stage, "C", 'c', 5);
+        add_lettered(&stage, "C", 'c', 5);
         stage_run_for(&stage, 5 * SECOND_MS);
         check(status_of(&stage).second.held == rows[i].closed, "row %zu: %d", i, status_of(&stage).second.held);
         check(stage_job(&stage, "C", "c4").state == (rows[i].closed ? STATE_PENDING : STATE_COMPLETED), "row %zu", i);
@@ -678,8 +631,8 @@ static void hold_second(struct stage *stage, struct door *door, const char *more
     snprintf(yaml, sizeof yaml, TO(", concurrency: 1, contingency: { check: 1d }, fallback: { url: 'http://127.0.0.1:2/' }%s"), more);
     *stage = (struct stage){ .destination = second_guards, .context = door };
     stage_begin(stage, yaml, began);
-    add(stage, "A", 'a', 5);
-    add(stage, "B", 'b', 5);
+    add_lettered(stage, "A", 'a', 5);
+    add_lettered(stage, "B", 'b', 5);
     assert_int_equal(engine_enter_contingency(stage->engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
     stage_run_for(stage, SECOND_MS);
     assert_true(status_of(stage).second.held);
@@ -744,7 +697,7 @@ static void what_hastens_a_look_at_the_second_address(void **state)
         struct error error;
         struct stage stage = { .destination = second_guards, .context = &door };
         stage_begin(&stage, TO(", concurrency: 1, contingency: { check: 1d }, fallback: { url: 'http://127.0.0.1:2/' }"), began);
-        add(&stage, "A", 'a', 5);
+        add_lettered(&stage, "A", 'a', 5);
         assert_int_equal(engine_enter_contingency(stage.engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
         stage_run_for(&stage, 40 * MINUTE_MS);
         assert_true(status_of(&stage).second.held);
@@ -752,9 +705,9 @@ static void what_hastens_a_look_at_the_second_address(void **state)
         if (who == 0)
             assert_int_equal(engine_reload(stage.engine, stage.config, &error), STATUS_OK);
         else if (who == 1)
-            resume(&stage);
+            resume_d(&stage);
         else
-            add(&stage, "B", 'b', 1);
+            add_lettered(&stage, "B", 'b', 1);
         stage_run_for(&stage, 10 * SECOND_MS);
         check(!status_of(&stage).second.held && stage_job(&stage, "A", "a4").state == STATE_COMPLETED, "way %d", who);
         stage_end(&stage);

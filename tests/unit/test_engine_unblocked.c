@@ -3,7 +3,7 @@
  * that it is over for.
  */
 #include "support/check.h"
-#include "support/engine_fixture.h"
+#include "support/refusals.h"
 
 #include "base/log.h"
 #include "engine/orders.h"
@@ -14,43 +14,6 @@
 
 #define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
 
-/* Who is refused. */
-struct door {
-    const char *tenants; /* the first letters of their names */
-    const char *jobs;    /* likewise */
-    int one_in;          /* of jobs by their number; 0: none */
-    int refused;
-};
-
-static int64_t guards(struct stage *stage, const struct send *send, struct answer *answer)
-{
-    struct door *door = stage->context;
-    const struct job *job = send->job;
-    bool refused = strchr(door->tenants, job->tenant.data[0]) || strchr(door->jobs, job->id.data[0]) ||
-                   (door->one_in > 0 && job->seq % door->one_in == 0);
-    if (!refused)
-        return delivers(stage, send, answer);
-    door->refused++;
-    answer->code = SLICE("http:403");
-    answer->text = SLICE("HTTP 403: not you");
-    return 20;
-}
-
-static void add(struct stage *stage, const char *tenant, char letter, int count)
-{
-    for (int i = 0; i < count; i++) {
-        char id[16];
-        snprintf(id, sizeof id, "%c%d", letter, i);
-        stage_add(stage, "d", tenant, id, "x");
-    }
-}
-
-static void resume(struct stage *stage)
-{
-    struct error error;
-    assert_int_equal(engine_resume(stage->engine, SLICE("d"), &error), STATUS_OK);
-}
-
 /* More than are looked at together. */
 static void all_that_were_refused_go_again(void **state)
 {
@@ -58,11 +21,11 @@ static void all_that_were_refused_go_again(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 4"), began);
-    add(&stage, "A", 'a', 600);
+    add_lettered(&stage, "A", 'a', 600);
     stage_run_for(&stage, 30 * SECOND_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 400);
     door.one_in = 0;
-    resume(&stage);
+    resume_d(&stage);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(stage_counts(&stage, "d").completed, 600);
     stage_end(&stage);
@@ -76,8 +39,8 @@ static void what_is_held_still_waits(void **state)
     struct error error;
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1, blocked: tenant"), began);
-    add(&stage, "B", 'b', 5);
-    add(&stage, "C", 'c', 5);
+    add_lettered(&stage, "B", 'b', 5);
+    add_lettered(&stage, "C", 'c', 5);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(status_of(&stage).tenants_paused, 2);
     int64_t waiting = stage_counts(&stage, "d").waiting;
@@ -107,18 +70,18 @@ static void a_resume_begins_anew(void **state)
     (void)state;
     reading_ms = 0;
     stage_begin(&stage, TO(", concurrency: 4"), began);
-    add(&stage, "A", 'x', 1);
-    add(&stage, "A", 'a', 10);
+    add_lettered(&stage, "A", 'x', 1);
+    add_lettered(&stage, "A", 'a', 10);
     stage_run_for(&stage, 10 * SECOND_MS);
     reading_ms = 5 * SECOND_MS;
-    resume(&stage);
+    resume_d(&stage);
     stage_run_for(&stage, SECOND_MS); /* it is being read */
-    add(&stage, "A", 'y', 1);
-    add(&stage, "A", 'b', 10);
+    add_lettered(&stage, "A", 'y', 1);
+    add_lettered(&stage, "A", 'b', 10);
     stage_run_for(&stage, SECOND_MS);
     assert_int_equal(stage_job(&stage, "A", "y0").state, STATE_WAITING);
     door.jobs = "";
-    resume(&stage);
+    resume_d(&stage);
     stage_run_for(&stage, 20 * SECOND_MS);
     assert_int_equal(stage_job(&stage, "A", "x0").state, STATE_COMPLETED);
     assert_int_equal(stage_job(&stage, "A", "y0").state, STATE_COMPLETED);
@@ -132,12 +95,12 @@ static void its_alert_ends_with_a_resume(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 4"), began);
-    add(&stage, "A", 'x', 1);
-    add(&stage, "A", 'a', 10);
+    add_lettered(&stage, "A", 'x', 1);
+    add_lettered(&stage, "A", 'a', 10);
     stage_run_for(&stage, 10 * MINUTE_MS);
     assert_int_equal(engine_figures(stage.engine).alerts, 1);
     door.jobs = "";
-    resume(&stage);
+    resume_d(&stage);
     stage_run_for(&stage, 30 * SECOND_MS);
     assert_int_equal(stage_job(&stage, "A", "x0").state, STATE_COMPLETED);
     assert_int_equal(engine_figures(stage.engine).alerts, 0);
@@ -151,14 +114,14 @@ static void a_tenants_hold_goes_into_the_destinations(void **state)
     struct stage stage = { .destination = guards, .context = &door };
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1"), began);
-    add(&stage, "A", 'a', 5);
-    add(&stage, "B", 'b', 5);
-    add(&stage, "C", 'c', 5);
+    add_lettered(&stage, "A", 'a', 5);
+    add_lettered(&stage, "B", 'b', 5);
+    add_lettered(&stage, "C", 'c', 5);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_int_equal(status_of(&stage).tenants_paused, 1);
     door.tenants = "ABC";
-    add(&stage, "A", 'd', 5);
-    add(&stage, "C", 'e', 5);
+    add_lettered(&stage, "A", 'd', 5);
+    add_lettered(&stage, "C", 'e', 5);
     stage_run_for(&stage, 10 * SECOND_MS);
     assert_string_equal(status_of(&stage).held_by, "blocked");
     assert_int_equal(status_of(&stage).tenants_paused, 0);
@@ -176,8 +139,8 @@ static void a_reload_looks_at_a_tenant_at_once(void **state)
     struct error error;
     (void)state;
     stage_begin(&stage, TO(", concurrency: 1, blocked: tenant"), began);
-    add(&stage, "A", 'a', 5);
-    add(&stage, "B", 'b', 5);
+    add_lettered(&stage, "A", 'a', 5);
+    add_lettered(&stage, "B", 'b', 5);
     stage_run_for(&stage, 40 * MINUTE_MS);
     assert_int_equal(status_of(&stage).tenants_paused, 1);
     door.tenants = "";
