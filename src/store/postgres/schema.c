@@ -330,9 +330,11 @@ static enum status steps_run(struct postgres_link *link, const struct store_sett
 {
     enum status status = schema_check(link, ret_from, err);
     bool contracts = false;
+    if (status != STATUS_OK)
+        return status;
     for (int step = *ret_from + 1; step <= newest && *ret_from > 0; step++)
         contracts = contracts || steps[step - 1].oldest_writer > *ret_from;
-    if (status == STATUS_OK && contracts)
+    if (contracts)
         status = contract_begin(link, *ret_from, newest, err);
     if (status == STATUS_OK && *ret_from > 0 && *ret_from < newest && settings->on_migrate)
         settings->on_migrate(*ret_from, newest);
