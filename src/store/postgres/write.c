@@ -180,11 +180,12 @@ static void job_row(struct postgres_batch *batch, const struct postgres_entry *e
     params_int(params, 5, job->last_event);
     params_int(params, 6, job->lane);
     params_int(params, 7, (int64_t)job->priority);
-    name_key(job->tenant, job->id, key);
-    if (entry->made)
+    if (entry->made) {
         params_null(params, 8);
-    else
+    } else {
+        name_key(job->tenant, job->id, key);
         params_bytes(params, 8, (struct slice){ (const char *)key, KEY_BYTES });
+    }
     params_bytes(params, 9, digest_of(entry));
     params_bytes(params, 10, job->id);
     params_bytes(params, 11, job->content_type);
