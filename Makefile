@@ -224,19 +224,14 @@ endef
 # What does not fit in 25 minutes: the same programs once more, each under the tool that has not seen it.
 test-more:
 	@tools/deps test
-	$(call stages,stage-memcheck stage-long-address stage-crash-address stage-crash-thread stage-cases-thread stage-clang-builds)
+	$(call stages,stage-memcheck stage-address-more stage-thread-more stage-clang-builds)
 
-stage-long-address:
-	@$(MAKE) -s SANITIZE=address,undefined stage-long
+# One stage a kind of build: two would build the same files at once.
+stage-address-more:
+	@$(MAKE) -s SANITIZE=address,undefined stage-long stage-crash
 
-stage-crash-address:
-	@$(MAKE) -s SANITIZE=address,undefined stage-crash
-
-stage-crash-thread:
-	@$(MAKE) -s SANITIZE=thread CRASH_ALL=1 stage-crash
-
-stage-cases-thread:
-	@$(MAKE) -s SANITIZE=thread stage-cases
+stage-thread-more:
+	@$(MAKE) -s SANITIZE=thread CRASH_ALL=1 stage-crash stage-cases
 
 # Everything is built before anything is run: a stage that waits for processes, of which there are many, would otherwise hold the
 # place of a compiler. What cannot be built is tried again, told and counted by its stage.
@@ -256,7 +251,7 @@ check:
 	@tools/deps check
 	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,JOBS=$$(($(JOBS) + 2)) WORLDS_SECONDS=5 NODES_FAULTS=10000 LEAVE="$(check_leaves)")
 
-.PHONY: stage-clang-builds stage-crash-address stage-crash-thread stage-cases-thread stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-clang-builds stage-address-more stage-thread-more stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
 # The core's own tests: named after a module of it, or knowing nothing above it.
@@ -271,7 +266,7 @@ unit_run = $(if $(findstring thread,$(SANITIZE)),$(with_threads),$(filter-out $(
 stage-unit: $(unit_run)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_run)
 
-.PHONY: stage-long stage-long-address
+.PHONY: stage-long
 stage-long: $(long_programs)
 	@$(runtests) --stage long$(variant) --limit 1200 $(long_programs)
 
