@@ -240,6 +240,64 @@ static void test_an_order_meets_a_delivery(void **state)
     meet(false);
 }
 
+/* It fails, and is ready again at once, in the place where it was. */
+static void attempt_in_vain(struct store_fixture *f, int64_t lane)
+{
+    struct job job = take(f, lane);
+    struct store_op retry = settle_op(&job, EVENT_RETRY);
+    retry.settle.run_at = f->now;
+    retry.settle.retry_count = job.retry_count + 1;
+    assert_run(f, &retry, STATUS_OK);
+}
+
+/*
+ * The owner claims the job and puts it back where it was, before the order is written: whatever the order looks for is there,
+ * and is not what it has read. Nothing of the attempt may be lost.
+ */
+static void test_an_order_meets_an_attempt_in_vain(void **state)
+{
+    static const enum op_kind kinds[] = { OP_ERASE, OP_PRIORITIZE, OP_CANCEL, OP_REDRIVE };
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT_OF(kinds); i++) {
+        char address[POSTGRES_ADDRESS_BYTES], forks[32];
+        const struct store_settings one = node_named("one"), two = node_named("two");
+        struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+        int before = (int)(i / COUNT_OF(kinds)); /* attempts: of the first the job has no row but its own */
+        pthread_t thread;
+        postgres_server_schema(address);
+        struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+        assert_run(&a, &own, STATUS_OK);
+        int64_t lane = put(&a, "met");
+        if (before == 1)
+            attempt_in_vain(&a, lane);
+        struct apart apart = { .f = &b, .count = 2,
+                               .ops = { job_op(kinds[i % COUNT_OF(kinds)], "t", "met"),
+                                        { .kind = OP_SAVE, .save = { SLICE("s"), SLICE("n"), SLICE("v") } } } };
+        apart.ops[0].job.priority = PRIORITY_HIGH;
+        apart.ops[0].job.rank = a.now - 500;
+        PGconn *conn = hold(address, "BEGIN; INSERT INTO kept VALUES ('s', 'n', 'x')");
+        assert_int_equal(pthread_create(&thread, NULL, apply_apart, &apart), 0);
+        assert_true(waits(address, "transactionid", &apart)); /* it has read, and would write */
+        attempt_in_vain(&a, lane);
+        PQclear(PQexec(conn, "ROLLBACK"));
+        pthread_join(thread, NULL);
+        assert_int_equal(apart.status, STATUS_OK);
+        bool refused = apart.ops[0].kind == OP_REDRIVE && before == 0; /* as it was read, there was nothing to hurry */
+        assert_int_equal(apart.ops[0].status, refused ? STATUS_CONFLICT : STATUS_OK);
+        struct job job = { .attempts_total = before + 1, .retry_count = before + 1 };
+        if (apart.ops[0].kind != OP_ERASE)
+            job = read_job(&b, "t", "met");
+        check(job.attempts_total == before + 1 && job.retry_count == before + 1, "row %zu: %lld attempts, %lld retries", i,
+              (long long)job.attempts_total, (long long)job.retry_count);
+        postgres_server_run(address, "SELECT count(*) - count(DISTINCT previous) FROM event WHERE job = 'met'", forks, sizeof forks);
+        assert_string_equal(forks, "0"); /* its history is one line */
+        rows_agree(address);
+        PQfinish(conn);
+        fixture_drop(&a);
+        fixture_drop(&b);
+    }
+}
+
 enum { RACED = 200, OWNER_BATCHES = 400, ORDER_BATCHES_MAX = 100000, HELD_MAX = 8 };
 
 struct orders {
@@ -433,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_a_limit_counts_what_others_added),
         cmocka_unit_test(test_an_order_meets_a_promotion),
         cmocka_unit_test(test_an_order_meets_a_delivery),
+        cmocka_unit_test(test_an_order_meets_an_attempt_in_vain),
         cmocka_unit_test(test_orders_beside_the_owner),
         cmocka_unit_test(test_a_batch_makes_two_trips_at_most),
     };

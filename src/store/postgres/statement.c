@@ -192,6 +192,11 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [WRITE_LANES_LIVE] = { "lanes_live", "II",
         "UPDATE lane t SET live = x.live <> 0 FROM unnest($1, $2) x(id, live) WHERE t.id = x.id" },
     [WRITE_STATE_DELETE] = { "state_delete", "I", "DELETE FROM state t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
+    /* By their last events, 0: of a job that had no state. What an attempt has changed meanwhile begins anew, as ALL_OF. */
+    [WRITE_STATE_TAKEN] = { "state_taken", "N",
+        "WITH d AS (DELETE FROM state t USING " ROWS_OF("2") " WHERE t.seq = $1[i + 1] RETURNING t.event - $1[i + 2] AS off)"
+        " SELECT 1 / (count(*) FILTER (WHERE off = 0) = (SELECT count(*) FROM " ROWS_OF("2") " WHERE $1[i + 2] > 0)"
+        " AND count(*) FILTER (WHERE off <> 0) = 0)::int FROM d" },
     [WRITE_JOB_DELETE] = { "job_delete", "I", "DELETE FROM job t USING unnest($1) x(seq) WHERE t.seq = x.seq" },
     [WRITE_QUEUE_DELETE] = { "queue_delete", "N",
         ALL_OF("DELETE FROM queue t USING " ROWS_OF("3") " WHERE t.lane = $1[i + 1] AND t.rank = $1[i + 2]"

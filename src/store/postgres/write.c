@@ -140,6 +140,17 @@ static void timer_row(struct postgres_batch *batch, enum postgres_statement whic
     params_numbers(params, 0, (const int64_t[]){ lane->shard, due, job->seq }, 3);
 }
 
+/*
+ * Whether the row of its state goes by the event that was read in it. Where others write, a job may be tried by its
+ * owner, and be back in its place, before an order about it is written: no other row would tell.
+ */
+static bool state_is_taken(const struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    assert(entry->was || entry->is);
+    return batch->store->shared && entry->was && !was_leased(entry) && (entry->state_dirty || !entry->is) &&
+           !(entry->is && entry->inserted); /* one that somebody else has put there refuses another by itself */
+}
+
 static void take_away(struct postgres_batch *batch, const struct postgres_entry *entry)
 {
     assert(entry->was);
@@ -153,10 +164,13 @@ static void take_away(struct postgres_batch *batch, const struct postgres_entry 
         timer_row(batch, WRITE_TIMER_DELETE, before, due);
     if (was_chained(entry) && !is_chained(entry))
         chain_row(batch_params(batch, WRITE_CHAINED_DELETE), before);
-    if (!entry->is) {
+    if (state_is_taken(batch, entry))
+        params_numbers(batch_params(batch, WRITE_STATE_TAKEN), 0,
+                       (const int64_t[]){ before->seq, entry->inserted ? 0 : before->last_event }, 2);
+    else if (!entry->is)
         params_int(batch_params(batch, WRITE_STATE_DELETE), 0, before->seq);
+    if (!entry->is)
         params_int(batch_params(batch, WRITE_JOB_DELETE), 0, before->seq);
-    }
 }
 
 /* ---- what comes ---- */
@@ -261,7 +275,8 @@ static void state_write(struct postgres_batch *batch, const struct postgres_entr
     if (is_done_at_once(entry))
         state_done_row(batch_params(batch, WRITE_STATE_DONE), &entry->job);
     else
-        state_row(batch_params(batch, entry->inserted ? WRITE_STATE_NEW : WRITE_STATE), &entry->job);
+        state_row(batch_params(batch, entry->inserted || state_is_taken(batch, entry) ? WRITE_STATE_NEW : WRITE_STATE),
+                  &entry->job);
 }
 
 static void lease_write(struct postgres_batch *batch, const struct postgres_entry *entry)
