@@ -21,6 +21,9 @@ static void begin_in_memory(struct postgres_store *store)
 
 static void commit_in_memory(struct postgres_store *store)
 {
+    if (store->heads.told)
+        buffer_clear(&store->heads.note);
+    store->heads.told = false;
     bell_gather(store);
     lane_table_commit(&store->lanes);
     shards_commit(store);
@@ -28,12 +31,13 @@ static void commit_in_memory(struct postgres_store *store)
 
 static void rollback_in_memory(struct postgres_store *store)
 {
+    store->heads.told = false;
     lane_table_rollback(&store->lanes);
     shards_rollback(store);
     store->progress = store->saved;
 }
 
-/* What waits to be said of the other chains goes with whatever is written next. */
+/* What waits to be said of the other chains goes with whatever is written next, and waits no more when that is committed. */
 static enum status heads_tell(struct postgres_batch *batch)
 {
     struct buffer *heads = &batch->store->heads.note;
@@ -41,9 +45,8 @@ static enum status heads_tell(struct postgres_batch *batch)
         return STATUS_OK;
     struct event event = { .type = EVENT_TYPE_NOTE, .destination = SLICE(""), .tenant = SLICE(""), .job = SLICE(""),
                            .data = buffer_slice(heads) };
-    enum status status = event_append(batch, &event, 0);
-    buffer_clear(heads);
-    return status;
+    batch->store->heads.told = true;
+    return event_append(batch, &event, 0);
 }
 
 static enum status rounds_run(struct postgres_batch *batch, struct store_op *ops, size_t count)
@@ -156,11 +159,14 @@ enum status postgres_outcome(struct store *base, bool *ret_applied, struct error
     struct postgres_progress progress = store->progress;
     link_close(&store->link);
     enum status status = postgres_connect(store, false, err);
-    if (status == STATUS_BUSY)
-        status = STATUS_AWAY; /* the old connection has not ended yet */
     if (status != STATUS_OK) {
+        status = postgres_passes(status, err);
         if (status != STATUS_AWAY)
             fail(store, err);
+        if (status == STATUS_FENCED) { /* whether it was done is others' to see; the next session begins with neither */
+            rollback_in_memory(store);
+            store->in_doubt = false;
+        }
         return status;
     }
     int64_t sealed = store->progress.batch, newest = store->progress.event_last; /* as postgres_connect has read it */

@@ -87,7 +87,8 @@ struct postgres_store {
         struct buffer acked;    /* lines for the bell: leases of others' destinations that it has settled */
     } batch;
     char *own_tenant;
-    struct { struct buffer note; instant at; } heads; /* of other chains, for the next batch; empty: none; and when */
+    /* Of other chains, for the next batch; empty: none. When it was made, and whether the batch under way tells it. */
+    struct { struct buffer note; instant at; bool told; } heads;
     struct postgres_link link;
     struct { struct map by_seq; size_t bytes; } claimed; /* that this process has given: claimed.c */
     int64_t term; /* of the connection: one of an earlier one seals nothing */
@@ -116,6 +117,8 @@ enum status postgres_outcome(struct store *base, bool *ret_applied, struct error
  * session, the statements are left to the caller. STATUS_FENCED: the session has ended.
  */
 enum status postgres_connect(struct postgres_store *store, bool first, struct error *err) MUST_CHECK;
+/* The same status, or STATUS_AWAY for what passes by itself: a lock, a full disk, no memory. It is asked again later. */
+enum status postgres_passes(enum status status, struct error *err);
 enum status postgres_number(struct postgres_link *link, const char *sql, int64_t *ret_number, struct error *err) MUST_CHECK;
 
 /* nodes.c: the session of the node that this is, on a connection that is not in the pipeline yet. */

@@ -56,8 +56,11 @@ static enum status status_of(const char *state)
         { "57014", STATUS_BUSY },    /* query_canceled: by hand, or its time was over */
         { "57", STATUS_AWAY },       /* shutdown, cannot connect now */
         { "08", STATUS_AWAY },       /* connection exceptions */
-        { "25006", STATUS_AWAY },    /* read_only_sql_transaction: it is a standby now */
-        { "25P03", STATUS_AWAY },    /* idle_in_transaction_session_timeout */
+        /*
+         * Invalid transaction states: it is a standby now (25006), has waited too long (25P03, 25P04), or failed before and
+         * was not ended (25P02). Whatever it is, a new connection is in none.
+         */
+        { "25", STATUS_AWAY },
         { "40", STATUS_BUSY },       /* deadlock, serialization failure */
         { "55P03", STATUS_BUSY },    /* lock_not_available */
         { "23505", STATUS_BUSY },    /* unique_violation: somebody else was quicker */
@@ -356,32 +359,42 @@ enum status link_answer(struct postgres_link *link, PGresult **ret_answer, struc
     return status;
 }
 
+/* One more failure: the first is told, and that the connection broke behind it, which is what counts then. */
+static void failure_add(struct error *first, const struct error *next)
+{
+    assert(next->status != STATUS_OK);
+    if (first->status == STATUS_OK)
+        *first = *next;
+    else if (next->status == STATUS_AWAY && first->status != STATUS_AWAY) {
+        const struct error before = *first;
+        error_set(first, STATUS_AWAY, "%.220s, behind: %.220s", next->text, before.text);
+    }
+}
+
 enum status link_drain(struct postgres_link *link, struct error *err)
 {
-    enum status failed = STATUS_OK;
+    struct error failed = { .status = STATUS_OK }, next;
     while (link->conn && link->awaited > 0) {
         PGresult *answer = NULL;
-        struct error later;
-        enum status status = link_answer(link, &answer, failed == STATUS_OK ? err : &later);
-        if (status == STATUS_OK)
+        if (link_answer(link, &answer, &next) == STATUS_OK)
             PQclear(answer);
-        if (failed == STATUS_OK || status == STATUS_AWAY)
-            failed = status;
+        else
+            failure_add(&failed, &next);
     }
     while (link->conn && link->syncs > 0) {
         PGresult *sync = NULL;
-        struct error later;
-        enum status status = result_next(link, &sync, failed == STATUS_OK ? err : &later);
-        if (status != STATUS_OK)
-            return status;
-        if (PQresultStatus(sync) == PGRES_PIPELINE_SYNC)
+        if (result_next(link, &sync, &next) != STATUS_OK)
+            failure_add(&failed, &next);
+        else if (PQresultStatus(sync) == PGRES_PIPELINE_SYNC)
             link->syncs--;
         PQclear(sync);
     }
     link->ended = false;
-    if (!link->conn && failed == STATUS_OK)
-        return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
-    return failed;
+    if (!link->conn && failed.status == STATUS_OK)
+        error_set(&failed, STATUS_AWAY, "PostgreSQL is away: there is no connection");
+    if (failed.status != STATUS_OK && err)
+        *err = failed;
+    return failed.status;
 }
 
 enum status link_rollback(struct postgres_link *link, struct error *err)

@@ -249,6 +249,14 @@ static enum status facts_read(struct postgres_store *store, bool *ret_whole, str
     return STATUS_OK;
 }
 
+enum status postgres_passes(enum status status, struct error *err)
+{
+    bool passes = status == STATUS_BUSY || status == STATUS_FULL || status == STATUS_NO_MEMORY;
+    if (passes && err)
+        err->status = STATUS_AWAY;
+    return passes ? STATUS_AWAY : status;
+}
+
 enum status postgres_number(struct postgres_link *link, const char *sql, int64_t *ret_number, struct error *err)
 {
     PGresult *answer;
@@ -449,7 +457,12 @@ static enum status postgres_sync(struct store *base, struct error *err)
         status = link_send(&store->link, steps[i], NULL, err);
     if (status == STATUS_OK)
         status = link_flush(&store->link, true, err);
-    return status == STATUS_OK ? link_drain(&store->link, err) : status;
+    if (status == STATUS_OK)
+        status = link_drain(&store->link, err);
+    struct error ignored;
+    if (status != STATUS_OK && store->link.conn && link_rollback(&store->link, &ignored) != STATUS_OK)
+        link_close(&store->link); /* with the transaction that is open there */
+    return postgres_passes(status, err);
 }
 
 static struct trail_head postgres_head(struct store *base)
