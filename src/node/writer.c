@@ -395,7 +395,7 @@ static void ask_if_due(struct writer *writer)
         answer_doubted(writer, applied ? STATUS_OK : STATUS_AWAY, applied ? &(struct error){ 0 } : &writer->doubt.why);
         return;
     }
-    if (failure_is_final(writer, status))
+    if (status != STATUS_AWAY) /* what passes by itself is that */
         fail_for_good(writer, &error);
     writer->doubt.ask_wait_ms = 2 * writer->doubt.ask_wait_ms < ASK_MAX_MS ? 2 * writer->doubt.ask_wait_ms : ASK_MAX_MS;
     writer->doubt.ask_ns = now_ns + writer->doubt.ask_wait_ms * 1000000;
@@ -500,8 +500,8 @@ static void tend_if_due(struct writer *writer)
     enum status status = store->ops->tend(store, now, &error);
     if (status == STATUS_OK)
         tell_clock(writer, now);
-    else if (status != STATUS_AWAY || failure_is_final(writer, status))
-        fail_for_good(writer, &error);
+    else if (failure_is_final(writer, status))
+        fail_for_good(writer, &error); /* anything else is left for the next time; that a store is away a batch tells */
 }
 
 static void *writer_main(void *context)

@@ -606,7 +606,10 @@ struct store_ops {
     int (*bell)(struct store *store);
     /* Makes everything applied so far durable; for sync_always = false. */
     enum status (*sync)(struct store *store, struct error *err);
-    /* Does what the store does by itself, each second, in the thread that writes. NULL: it does nothing. */
+    /*
+     * Does what the store does by itself, each second, in the thread that writes. NULL: it does nothing. What fails is done
+     * the next time, unless the store has failed as in `apply`.
+     */
     enum status (*tend)(struct store *store, instant now, struct error *err);
     /* Gives the newest event to who writes. NULL: nothing outlives the process. */
     struct trail_head (*head)(struct store *store);

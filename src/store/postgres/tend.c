@@ -85,7 +85,7 @@ enum status postgres_tend(struct store *base, instant now, struct error *err)
         PQclear(answer);
         status = tend_rarely(store, now, err);
     }
-    return status == STATUS_BUSY ? STATUS_OK : status;
+    return status;
 }
 
 /* At the stop, when nobody writes any more: where this node has left the others. What fails is said by them. */
