@@ -712,6 +712,53 @@ static void test_a_newer_node_waits_for_older_ones_to_be_stopped(void **state)
     }
 }
 
+struct starting {
+    const char *address, *name;
+    struct error err;
+    enum status status;
+    pthread_t thread;
+};
+
+static void *start_named(void *context)
+{
+    struct starting *starting = context;
+    starting->status = open_named(starting->address, starting->name, &starting->err);
+    return NULL;
+}
+
+/* Newer nodes that are started together do not stand in each other's way, nor does an older one that is just leaving. */
+static void test_newer_nodes_are_started_together(void **state)
+{
+    static const char *const names[] = { "one", "two", "three" };
+    static const char preparing[] = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                                    " AND classid = hashtext('insist schema')::oid";
+    enum { OLDER = 7, NODES = COUNT_OF(names) };
+    char address[POSTGRES_ADDRESS_BYTES], whole[POSTGRES_ADDRESS_BYTES + 16];
+    const struct store_settings settings = { .pending_max = 100000 };
+    struct postgres_link older = { 0 };
+    struct error err = { 0 };
+    struct starting starting[NODES];
+    int from;
+    (void)state;
+    postgres_server_schema(address);
+    snprintf(whole, sizeof whole, "postgres:%s", address);
+    must(link_open(&older, whole, postgres_settings_writer, &err), &err);
+    must(schema_prepare(&older, &settings, OLDER, &from, &err), &err);
+    must(link_run(&older, "SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", &err), &err);
+    for (int i = 0; i < NODES; i++) {
+        starting[i] = (struct starting){ .address = address, .name = names[i] };
+        assert_int_equal(pthread_create(&starting[i].thread, NULL, start_named, &starting[i]), 0);
+    }
+    for (int i = 0; i < ASKED_MAX && number_of(address, preparing) == 0; i++)
+        sleep_ms(1);
+    link_close(&older);
+    for (int i = 0; i < NODES; i++)
+        pthread_join(starting[i].thread, NULL);
+    for (int i = 0; i < NODES; i++)
+        check(starting[i].status == STATUS_OK, "%s: %s: %s", names[i], status_name(starting[i].status), starting[i].err.text);
+    assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), postgres_schema_version());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -730,6 +777,7 @@ int main(void)
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),
         cmocka_unit_test(test_an_older_node_works_beside_a_newer_one),
         cmocka_unit_test(test_a_newer_node_waits_for_older_ones_to_be_stopped),
+        cmocka_unit_test(test_newer_nodes_are_started_together),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

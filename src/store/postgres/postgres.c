@@ -12,18 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { LOCK_TRIES = 20, LOCK_PAUSE_MS = 100 };
+enum { LOCK_TRIES = 20 };
 
 /* ---- connecting ---- */
-
-static void pause_ms(int ms)
-{
-    assert(ms >= 0 && ms < 1000);
-    struct timespec wait = { .tv_nsec = ms * 1000000L };
-    nanosleep(&wait, NULL);
-}
 
 /*
  * One daemon without a name at a time, or any number of those that have one. The connection of one that has just died may
@@ -31,20 +23,12 @@ static void pause_ms(int ms)
  */
 static enum status writer_lock(struct postgres_store *store, bool first, struct error *err)
 {
-    struct postgres_link *link = &store->link;
     const char *sql = store->shared ? "SELECT pg_try_advisory_lock_shared(" WRITER_LOCK ")"
                                     : "SELECT pg_try_advisory_lock(" WRITER_LOCK ")";
-    for (int i = 0; i < (first ? LOCK_TRIES : 1); i++) {
-        PGresult *answer;
-        enum status status = link_ask(link, sql, &answer, err);
-        if (status != STATUS_OK)
-            return status;
-        bool locked = PQgetvalue(answer, 0, 0)[0] == 't';
-        PQclear(answer);
-        if (locked)
-            return STATUS_OK;
-        pause_ms(LOCK_PAUSE_MS);
-    }
+    bool locked = false;
+    enum status status = lock_try(&store->link, sql, first ? LOCK_TRIES : 1, &locked, err);
+    if (status != STATUS_OK || locked)
+        return status;
     return error_set(err, STATUS_BUSY,
                      store->shared ? "a daemon without a name (node.name) works with this store: it has it for itself"
                                    : "another daemon works with this store; several need names (node.name)");
@@ -106,11 +90,15 @@ enum status postgres_connect(struct postgres_store *store, bool first, struct er
     enum status status = link_open(link, store->address, postgres_settings_writer, err);
     if (status == STATUS_OK)
         status = server_look(link, store->address, store->settings.sync_always, err);
+    if (status == STATUS_OK && first)
+        status = schema_lock(link, err);
     if (status == STATUS_OK)
         status = writer_lock(store, first, err);
     if (status == STATUS_OK)
         status = first ? schema_prepare(link, &store->settings, postgres_schema_version(), &version, err)
                        : schema_check(link, &version, err);
+    if (status == STATUS_OK && first)
+        status = schema_unlock(link, err);
     if (status == STATUS_OK && first)
         status = session_take(store, store->settings.now, err);
     if (status == STATUS_OK && store->shared)

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* What is updated much is vacuumed early, and gently enough not to be felt. */
 #define BUSY_TABLE                                                                                                          \
@@ -238,7 +239,9 @@ static const struct {
     { step_9, 8 },
 };
 
-enum { STEPS = sizeof steps / sizeof *steps };
+enum { STEPS = sizeof steps / sizeof *steps, LOCK_PAUSE_MS = 100, CONTRACT_TRIES = 30 };
+
+#define SCHEMA_LOCK "hashtext('insist schema'), hashtext(current_schema())"
 
 int postgres_schema_version(void)
 {
@@ -306,18 +309,52 @@ enum status schema_check(struct postgres_link *link, int *ret_version, struct er
     return status;
 }
 
+enum status lock_try(struct postgres_link *link, const char *sql, int tries, bool *ret_locked, struct error *err)
+{
+    assert(tries > 0);
+    const struct timespec wait = { .tv_nsec = LOCK_PAUSE_MS * 1000000L };
+    for (int i = 0; i < tries; i++) {
+        PGresult *answer;
+        enum status status = link_ask(link, sql, &answer, err);
+        if (status != STATUS_OK)
+            return status;
+        *ret_locked = PQgetvalue(answer, 0, 0)[0] == 't';
+        PQclear(answer);
+        if (*ret_locked)
+            break;
+        if (i + 1 < tries)
+            nanosleep(&wait, NULL);
+    }
+    return STATUS_OK;
+}
+
+/* Whoever has it may be waiting for an older node to leave, and then for the steps. */
+enum status schema_lock(struct postgres_link *link, struct error *err)
+{
+    assert(link->conn);
+    enum status status = link_run(link, "SET lock_timeout = '10s'; SELECT pg_advisory_lock(" SCHEMA_LOCK ");"
+                                        " SET lock_timeout = '2s'", err);
+    return status == STATUS_BUSY ? error_set(err, STATUS_BUSY, "another program is preparing the tables of this store; start"
+                                                               " this one again when that has ended")
+                                 : status;
+}
+
+enum status schema_unlock(struct postgres_link *link, struct error *err)
+{
+    assert(link->conn);
+    return link_run(link, "SELECT pg_advisory_unlock(" SCHEMA_LOCK "); SET lock_timeout = '5s'", err);
+}
+
 /*
  * Programs that write hold a lock while they run (writer_lock). One that is older would break on a step that it cannot live
- * with: that waits until they are stopped, and keeps them from being started meanwhile.
+ * with: that waits until they are stopped, for a moment, and keeps them from being started meanwhile.
  */
 static enum status contract_begin(struct postgres_link *link, int from, int newest, struct error *err)
 {
-    PGresult *answer;
-    enum status status = link_ask(link, "SELECT pg_try_advisory_lock(" WRITER_LOCK ")", &answer, err);
+    bool alone = false;
+    enum status status = lock_try(link, "SELECT pg_try_advisory_lock(" WRITER_LOCK ")", CONTRACT_TRIES, &alone, err);
     if (status != STATUS_OK)
         return status;
-    bool alone = PQgetvalue(answer, 0, 0)[0] == 't';
-    PQclear(answer);
     return alone ? STATUS_OK
                  : error_set(err, STATUS_BUSY,
                              "the store is of version %d and becomes %d, and other nodes run with it, which cannot live with that"
@@ -325,8 +362,8 @@ static enum status contract_begin(struct postgres_link *link, int from, int newe
                              from, newest);
 }
 
-static enum status steps_run(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
-                             struct error *err)
+enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
+                           struct error *err)
 {
     enum status status = schema_check(link, ret_from, err);
     bool contracts = false;
@@ -341,20 +378,4 @@ static enum status steps_run(struct postgres_link *link, const struct store_sett
     for (int step = *ret_from + 1; step <= newest && status == STATUS_OK; step++)
         status = step_run(link, step, err);
     return status == STATUS_OK && contracts ? link_run(link, "SELECT pg_advisory_unlock(" WRITER_LOCK ")", err) : status;
-}
-
-enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int newest, int *ret_from,
-                           struct error *err)
-{
-    static const char lock[] = "SET lock_timeout = '2s';"
-                               " SELECT pg_advisory_lock(hashtext('insist schema'), hashtext(current_schema()))";
-    static const char unlock[] = "SELECT pg_advisory_unlock(hashtext('insist schema'), hashtext(current_schema()));"
-                                 " SET lock_timeout = '5s'";
-    enum status status = link_run(link, lock, err);
-    if (status != STATUS_OK)
-        return status;
-    status = steps_run(link, settings, newest, ret_from, err);
-    if (status != STATUS_OK)
-        return status; /* the connection is closed, and the lock with it */
-    return link_run(link, unlock, err);
 }

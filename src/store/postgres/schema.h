@@ -1,8 +1,9 @@
 /*
  * schema.h - the tables, and the numbered steps to them.
  *
- * A step is one transaction, under a lock that every program takes which changes the schema. Those that *expand* add what
- * older programs need not know; one that *contracts* names the oldest version that may still write.
+ * A step is one transaction, under a lock that every program takes which changes the schema, and before the writers' own: so
+ * that those which wait for another to bring the schema forward are not among those which it must not do that to. Steps that
+ * *expand* add what older programs need not know; one that *contracts* names the oldest version that may still write.
  */
 #ifndef STORE_POSTGRES_SCHEMA_H
 #define STORE_POSTGRES_SCHEMA_H
@@ -12,6 +13,13 @@
 
 /* Held by every program that writes: by one without a node's name alone, by nodes together. */
 #define WRITER_LOCK "hashtext('insist writer'), hashtext(current_schema())"
+
+/* Asks for a lock of the session's so often at most, a tenth of a second apart. */
+enum status lock_try(struct postgres_link *link, const char *sql, int tries, bool *ret_locked, struct error *err) MUST_CHECK;
+
+/* For who prepares the schema; the end of the connection unlocks it too. STATUS_BUSY: another does it, and it takes long. */
+enum status schema_lock(struct postgres_link *link, struct error *err) MUST_CHECK;
+enum status schema_unlock(struct postgres_link *link, struct error *err) MUST_CHECK;
 
 /* The version that this program writes. */
 int postgres_schema_version(void);
