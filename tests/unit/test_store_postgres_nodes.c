@@ -241,9 +241,8 @@ static void test_a_fence_ends_what_was_left_open(void **state)
     snprintf(sql, sizeof sql, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'insist %lld'", (long long)session);
     assert_int_equal(number_of(pair.address, sql), 1); /* the writer's own, which has nothing open, and may stay */
     PGconn *left = connection_to(pair.address);
-    char name[80];
-    snprintf(name, sizeof name, "SET application_name = 'insist %lld'", (long long)session);
-    run_in(left, name);
+    snprintf(sql, sizeof sql, "SET application_name = 'insist %lld'; SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", (long long)session);
+    run_in(left, sql);
     run_in(left, "BEGIN; SELECT * FROM queue FOR UPDATE"); /* the first trip of a batch, of which the second never comes */
     must(pair.b.store->ops->fence(pair.b.store, session, 1, pair.b.now, &err), &err);
     struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
@@ -685,7 +684,7 @@ static void test_an_older_node_works_beside_a_newer_one(void **state)
 /* One that must take away what older nodes need does not do it to those that run. */
 static void test_a_newer_node_waits_for_older_ones_to_be_stopped(void **state)
 {
-    enum { OLDER = 7, COUNTED = 8 }; /* with version 8 came what older programs cannot live with; 9 only adds */
+    enum { OLDER = 7, COUNTED = 8 }; /* with version 8 came what older programs cannot live with */
     (void)state;
     for (int version = OLDER; version <= COUNTED; version++) {
         char address[POSTGRES_ADDRESS_BYTES], whole[POSTGRES_ADDRESS_BYTES + 16];

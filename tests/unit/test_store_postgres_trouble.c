@@ -113,6 +113,39 @@ static void test_a_fenced_node_in_doubt_begins_anew(void **state)
     postgres_proxy_close(&proxy);
 }
 
+/* Two stores may lie in one database, and their sessions have the same numbers: who is fenced in one is nobody's in the other. */
+static void test_a_fence_is_of_its_own_store(void **state)
+{
+    char here[POSTGRES_ADDRESS_BYTES], there[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct postgres_proxy proxy;
+    struct applying applying;
+    struct error err = { 0 };
+    (void)state;
+    postgres_server_schema(here);
+    postgres_server_schema(there);
+    postgres_proxy_open(&proxy);
+    postgres_proxy_address(&proxy, there, through);
+    struct store_fixture a = fixture_on(store_at(here, &one)), b = fixture_on(store_at(here, &two));
+    struct store_fixture other = fixture_on(store_at(through, &one));
+    assert_int_equal(other.store->session, a.store->session);
+    must(a.store->ops->beat(a.store, 1, &err), &err);
+    struct store_op op = insert_op(&other, "d", "t", "under way");
+    postgres_proxy_cut(&proxy, PROXY_HOLD, "commit");
+    applying_begin(&applying, &other, &op, 1);
+    for (int i = 0; i < ASKED_MAX && number_of(there, "SELECT count(*) FROM (SELECT 1 FROM chain WHERE session > 0"
+                                                      " FOR UPDATE SKIP LOCKED) free") > 0; i++)
+        sleep_ms(1); /* until it is sealed */
+    must(b.store->ops->fence(b.store, a.store->session, 1, b.now, &err), &err);
+    postgres_proxy_cut(&proxy, PROXY_CUT_NONE, NULL);
+    applying_end(&applying);
+    check(applying.status == STATUS_OK, "%s: %s", status_name(applying.status), applying.err.text);
+    fixture_drop(&a);
+    fixture_drop(&b);
+    fixture_drop(&other);
+    postgres_proxy_close(&proxy);
+}
+
 /* ---- a full disk, as the server tells of it ---- */
 
 static void refuse_rows(const char *address, const char *table, const char *when)
@@ -243,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_a_connection_in_a_failed_transaction_is_given_up),
         cmocka_unit_test(test_a_sync_that_is_refused_leaves_nothing_open),
         cmocka_unit_test(test_a_fenced_node_in_doubt_begins_anew),
+        cmocka_unit_test(test_a_fence_is_of_its_own_store),
         cmocka_unit_test(test_a_full_disk_and_a_connection_that_breaks_behind_it),
         cmocka_unit_test(test_a_full_disk_on_the_way_back),
         cmocka_unit_test(test_heads_are_told_when_they_are_committed),

@@ -223,6 +223,24 @@ static const char step_9[] =
     " UPDATE node SET session = 0 WHERE name = gone.name;"
     " UPDATE shard SET session = 0, epoch = epoch + 1 WHERE session = $1; RETURN true; END $$;";
 
+/*
+ * Sessions of stores in other schemas of the database have the same numbers: what is ended is a connection that has this
+ * store's lock of writers, too.
+ */
+static const char step_10[] =
+    "CREATE OR REPLACE FUNCTION insist_end(bigint, bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$"
+    " DECLARE gone node; BEGIN"
+    " SELECT * INTO gone FROM node WHERE session = $1 AND beat = coalesce($2, beat) FOR UPDATE;"
+    " IF NOT FOUND THEN RETURN false; END IF;"
+    " PERFORM pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE a.application_name = 'insist ' || $1"
+    " AND a.datname = current_database() AND a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid()"
+    " AND EXISTS (SELECT 1 FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory'"
+    " AND l.classid = hashtext('insist writer')::oid AND l.objid = hashtext(current_schema())::oid);"
+    " UPDATE chain SET session = 0, term = term + 1 WHERE session = $1;"
+    " INSERT INTO ended VALUES ($1, $3, gone.name, gone.url);"
+    " UPDATE node SET session = 0 WHERE name = gone.name;"
+    " UPDATE shard SET session = 0, epoch = epoch + 1 WHERE session = $1; RETURN true; END $$;";
+
 /* oldest_writer: programs of an earlier version may not write after it; 1: all may, the step only adds. */
 static const struct {
     const char *sql;
@@ -237,6 +255,7 @@ static const struct {
     { step_7, 6 },
     { step_8, 8 },
     { step_9, 8 },
+    { step_10, 8 },
 };
 
 enum { STEPS = sizeof steps / sizeof *steps, LOCK_PAUSE_MS = 100, CONTRACT_TRIES = 30 };
