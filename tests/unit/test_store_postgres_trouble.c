@@ -2,6 +2,7 @@
  * A PostgreSQL that refuses, is full, is set up otherwise than one thinks, or breaks off just then: what the store says, and
  * that it goes on when that is over.
  */
+#include "store/inspect.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/postgres.h"
 #include "support/check.h"
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ASKED_MAX = 600, ASK_PAUSE_MS = 50 };
 
@@ -270,6 +272,193 @@ static void test_heads_are_told_when_they_are_committed(void **state)
     postgres_proxy_close(&proxy);
 }
 
+/* ---- servers that are set up otherwise ---- */
+
+/* What a node does: it takes, adds, rings, is heard by another, claims, settles, reads, and looks after itself. */
+static void nodes_work(const char *address)
+{
+    static const char odd[] = "a\xc3\xa7\xc3\xa3o \xff\\x41'";
+    const struct store_settings one = node_named("n\xc3\xb3-\\x41'"), two = node_named("two");
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    struct error err = { 0 };
+    struct lane_heard *heard = NULL;
+    size_t count = 0;
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    must(a.store->ops->beat(a.store, 1, &err), &err);
+    must(b.store->ops->beat(b.store, 1, &err), &err);
+    (void)!a.store->ops->hear(a.store, &a.memory, &heard, &count, &err);
+    assert_run(&a, &own, STATUS_OK);
+    struct store_op op = insert_op(&b, "d", odd, odd);
+    assert_run(&b, &op, STATUS_OK);
+    must(b.store->ops->ring(b.store, &err), &err);
+    for (int i = 0; i < ASKED_MAX && count == 0; i++, sleep_ms(count == 0 ? ASK_PAUSE_MS : 0))
+        must(a.store->ops->hear(a.store, &a.memory, &heard, &count, &err), &err);
+    assert_int_equal(count, 1);
+    assert_slice(heard[0].tenant, slice_from(odd));
+    struct job job = take(&a, heard[0].lane);
+    struct store_op settle = settle_op(&job, EVENT_GIVE_UP);
+    assert_run(&a, &settle, STATUS_OK);
+    assert_slice(read_job(&a, odd, odd).last_error, SLICE("timeout"));
+    must(a.store->ops->tend(a.store, a.now, &err), &err);
+    must(a.store->ops->sync(a.store, &err), &err);
+    struct store *outside;
+    must(store_postgres_backend.look(slice_from(address), &outside, &err), &err);
+    must(store_check(outside, &err), &err);
+    outside->ops->close(outside);
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
+/* Whatever an administrator has set for the role or the database, as these options do. */
+static void test_what_is_set_for_the_role_changes_nothing(void **state)
+{
+    static const char *const set[] = {
+        "standard_conforming_strings%3Doff", "default_transaction_isolation%3Dserializable", "bytea_output%3Descape",
+        "statement_timeout%3D50", "lock_timeout%3D50", "idle_in_transaction_session_timeout%3D50", "enable_indexscan%3Doff",
+        "client_encoding%3DLATIN1", "DateStyle%3DGerman", "array_nulls%3Doff", "quote_all_identifiers%3Don",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(set); i++) {
+        char address[POSTGRES_ADDRESS_BYTES], with[POSTGRES_ADDRESS_BYTES + 80];
+        postgres_server_schema(address);
+        snprintf(with, sizeof with, "%s%%20-c%s", address, set[i]);
+        nodes_work(with);
+    }
+}
+
+/* Nor is a connection ended because nobody had anything to do for a while. */
+static void test_an_idle_store_keeps_its_connection(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES], with[POSTGRES_ADDRESS_BYTES + 80], whole[POSTGRES_ADDRESS_BYTES + 96];
+    (void)state;
+    postgres_server_schema(address);
+    snprintf(with, sizeof with, "%s%%20-cidle_session_timeout%%3D50", address);
+    snprintf(whole, sizeof whole, "postgres:%s", with);
+    struct store_fixture f = fixture_on(store_at(with, &plain));
+    put(&f, "before");
+    PGconn *other = PQconnectdb(whole); /* it is idle from now on, and the store has been for longer */
+    assert_int_equal(PQstatus(other), CONNECTION_OK);
+    for (int i = 0; i < ASKED_MAX && PQconsumeInput(other); i++)
+        sleep_ms(ASK_PAUSE_MS);
+    assert_int_equal(PQstatus(other), CONNECTION_BAD);
+    put(&f, "after");
+    PQfinish(other);
+    fixture_drop(&f);
+}
+
+/* Names are bytes, so a database may have any encoding. */
+static void test_databases_of_other_encodings(void **state)
+{
+    static const char *const encodings[] = { "LATIN1", "SQL_ASCII", "EUC_JP" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(encodings); i++) {
+        char address[POSTGRES_ADDRESS_BYTES], sql[160];
+        postgres_server_schema(address);
+        snprintf(sql, sizeof sql, "CREATE DATABASE other_%zu TEMPLATE template0 ENCODING '%s' LC_COLLATE 'C' LC_CTYPE 'C'", i,
+                 encodings[i]);
+        postgres_server_run(address, sql, NULL, 0);
+        snprintf(address, sizeof address, "///other_%zu?host=%s&user=insist", i, postgres_server_folder());
+        nodes_work(address);
+    }
+}
+
+/* A name of as many bytes as PostgreSQL takes: the bell's channel has no place for all of them. */
+static void test_a_schema_of_a_long_name(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES], sql[160], name[64];
+    (void)state;
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    postgres_server_schema(address);
+    snprintf(sql, sizeof sql, "CREATE SCHEMA %s", name);
+    postgres_server_run(address, sql, NULL, 0);
+    snprintf(address, sizeof address, "///postgres?host=%s&user=insist&options=-csearch_path%%3D%s", postgres_server_folder(), name);
+    nodes_work(address);
+}
+
+/* ---- which schema it is ---- */
+
+static void path_address(const char *path, char ret_address[POSTGRES_ADDRESS_BYTES])
+{
+    snprintf(ret_address, POSTGRES_ADDRESS_BYTES, "///postgres?host=%s&user=insist&options=-csearch_path%%3D%s",
+             postgres_server_folder(), path);
+}
+
+/* The store of a search_path is the first one along it, whoever has put something else in front; and there is one lock of it. */
+static void test_the_store_of_a_path_is_one(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES], longer[POSTGRES_ADDRESS_BYTES];
+    struct store *second = NULL;
+    struct error err = { 0 };
+    (void)state;
+    postgres_server_schema(address);
+    postgres_server_run(address, "CREATE SCHEMA kept_here; CREATE SCHEMA in_front; CREATE TABLE in_front.job (theirs int);"
+                                 " CREATE TABLE in_front.meta (theirs int)", NULL, 0);
+    path_address("kept_here", address);
+    path_address("in_front,kept_here", longer);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    put(&f, "first");
+    assert_int_equal(store_postgres_open(slice_from(longer), &plain, &second, &err), STATUS_BUSY);
+    check(strstr(err.text, "another daemon works with this store"), "%s", err.text);
+    put(&f, "second");
+    fixture_drop(&f);
+    f = fixture_on(store_at(longer, &plain));
+    assert_true(job_exists(&f, "t", "second"));
+    put(&f, "third");
+    fixture_drop(&f);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM kept_here.job"), 3);
+}
+
+/* And a new one is made in the first schema of it, whatever others have behind. */
+static void test_a_new_store_beside_others_tables(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES];
+    (void)state;
+    postgres_server_schema(address);
+    postgres_server_run(address, "CREATE SCHEMA fresh; CREATE SCHEMA theirs; CREATE TABLE theirs.meta (theirs int)", NULL, 0);
+    path_address("fresh,theirs", address);
+    nodes_work(address);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM fresh.job"), 1);
+}
+
+/* ---- servers that take nothing, or nobody ---- */
+
+/* It has become a standby, or is being moved: one waits until it takes changes again. */
+static void test_a_server_that_only_reads_is_away(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES], with[POSTGRES_ADDRESS_BYTES + 80];
+    struct store *store = NULL;
+    struct error err = { 0 };
+    (void)state;
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    struct store_op op = insert_op(&f, "d", "t", "later");
+    run_beneath(&f, "SET default_transaction_read_only = on");
+    assert_int_equal(f.store->ops->apply(f.store, f.now, &op, 1, &f.memory, &err), STATUS_AWAY);
+    check(strstr(err.text, "25006"), "%s", err.text);
+    assert_false(outcome_of(&f));
+    assert_run(&f, &op, STATUS_OK);
+    fixture_drop(&f);
+    snprintf(with, sizeof with, "%s%%20-cdefault_transaction_read_only%%3Don", address);
+    assert_int_equal(store_postgres_open(slice_from(with), &plain, &store, &err), STATUS_AWAY);
+    check(strstr(err.text, "default_transaction_read_only"), "%s", err.text);
+}
+
+static void test_a_server_with_no_place_is_away(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct store_reader *reader = NULL;
+    struct error err = { 0 };
+    (void)state;
+    postgres_server_schema(address);
+    postgres_server_run(address, "CREATE ROLE limited LOGIN CONNECTION LIMIT 1; CREATE SCHEMA limited AUTHORIZATION limited", NULL, 0);
+    snprintf(address, sizeof address, "///postgres?host=%s&user=limited", postgres_server_folder());
+    struct store *store = store_at(address, &plain);
+    assert_int_equal(store->ops->reader(store, &reader, &err), STATUS_AWAY);
+    check(strstr(err.text, "too many connections"), "%s", err.text);
+    store->ops->close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +469,14 @@ int main(void)
         cmocka_unit_test(test_a_full_disk_and_a_connection_that_breaks_behind_it),
         cmocka_unit_test(test_a_full_disk_on_the_way_back),
         cmocka_unit_test(test_heads_are_told_when_they_are_committed),
+        cmocka_unit_test(test_what_is_set_for_the_role_changes_nothing),
+        cmocka_unit_test(test_an_idle_store_keeps_its_connection),
+        cmocka_unit_test(test_databases_of_other_encodings),
+        cmocka_unit_test(test_a_schema_of_a_long_name),
+        cmocka_unit_test(test_the_store_of_a_path_is_one),
+        cmocka_unit_test(test_a_new_store_beside_others_tables),
+        cmocka_unit_test(test_a_server_that_only_reads_is_away),
+        cmocka_unit_test(test_a_server_with_no_place_is_away),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

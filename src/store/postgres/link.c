@@ -100,6 +100,19 @@ static void ignore_notice(void *context, const PGresult *notice)
     (void)notice;
 }
 
+/*
+ * What may be set otherwise for the role, the database or the server, and would change what statements mean, or end them.
+ * The schema is the first of the search_path that has a store, else its first: nobody else's table is taken for one of it,
+ * and all who find the store, by one path or another, know its locks by one name.
+ */
+static const char every_session[] =
+    "SET statement_timeout = 0; SET lock_timeout = 0; SET standard_conforming_strings = on;"
+    " SELECT set_config(name, '0', false) FROM pg_settings" /* not every version has them */
+    " WHERE name IN ('idle_session_timeout', 'transaction_timeout');"
+    " SELECT set_config('search_path', coalesce(quote_ident(coalesce((SELECT s FROM unnest(current_schemas(false))"
+    " WITH ORDINALITY p(s, place) WHERE to_regclass(quote_ident(s) || '.lane_count') IS NOT NULL ORDER BY place LIMIT 1),"
+    " current_schema())), ''), false)";
+
 /* What a person can do about the server's own words. */
 static void advise(struct error *err)
 {
@@ -107,6 +120,7 @@ static void advise(struct error *err)
         { "password authentication failed", "the password stands in the address, in PGPASSWORD or in ~/.pgpass" },
         { "no password supplied", "the password stands in the address, in PGPASSWORD or in ~/.pgpass" },
         { "no pg_hba.conf entry", "pg_hba.conf of the server says who may connect from where" },
+        { "session is read-only", "the server is a standby, or default_transaction_read_only is set for the role or database" },
         { "FATAL:  database \"", "createdb makes one" },
         { "FATAL:  role \"", "createuser makes one" },
     };
@@ -136,7 +150,9 @@ enum status link_open(struct postgres_link *link, const char *address, const cha
         return status;
     }
     PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
-    enum status status = link_run(link, settings, err);
+    enum status status = link_run(link, every_session, err);
+    if (status == STATUS_OK)
+        status = link_run(link, settings, err);
     if (status != STATUS_OK)
         link_close(link);
     return status;

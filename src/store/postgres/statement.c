@@ -356,7 +356,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "UPDATE node SET beat = beat + 1, config = $3 WHERE name = $1 AND session + 0 = $2"
         " RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint" },
     [NODE_END] = { "node_end", "iii", "SELECT insist_end($1, nullif($2, -1), nullif($3, -1))" },
-    [NODE_RING] = { "node_ring", "b", "SELECT pg_notify('insist ' || current_schema(), convert_from($1, 'UTF8'))" },
+    [NODE_RING] = { "node_ring", "b", "SELECT pg_notify(('insist ' || current_schema())::name::text, convert_from($1, 'UTF8'))" }, /* cut off as LISTEN does */
 };
 
 static const char *const rows[POSTGRES_STATEMENTS] = {
