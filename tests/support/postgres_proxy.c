@@ -242,7 +242,13 @@ static void serve(struct line *line)
     if (server < 0)
         return;
     relay(proxy, line->fd, server);
-    close(server);
+    pthread_mutex_lock(&proxy->lines.lock);
+    bool keeps = proxy->keeps && proxy->kept_count < sizeof proxy->kept / sizeof *proxy->kept;
+    if (keeps)
+        proxy->kept[proxy->kept_count++] = server;
+    pthread_mutex_unlock(&proxy->lines.lock);
+    if (!keeps)
+        close(server);
 }
 
 void postgres_proxy_open(struct postgres_proxy *proxy)
@@ -254,6 +260,8 @@ void postgres_proxy_open(struct postgres_proxy *proxy)
 void postgres_proxy_close(struct postgres_proxy *proxy)
 {
     line_server_close(&proxy->lines);
+    for (size_t i = 0; i < proxy->kept_count; i++)
+        close(proxy->kept[i]);
 }
 
 void postgres_proxy_address(const struct postgres_proxy *proxy, const char *address, char ret_address[POSTGRES_ADDRESS_BYTES])

@@ -25,6 +25,9 @@ struct postgres_proxy {
     enum proxy_cut cut;
     const char *cut_at; /* the statement that the cut is for: one that the client runs by this name */
     bool refuses;       /* new connections end at once */
+    bool keeps;         /* the server does not hear of the end of a connection, as when a network is cut: until the proxy closes */
+    int kept[8];        /* connections to it, then */
+    size_t kept_count;
     size_t held;        /* lines of which something is held back now */
     size_t trips;       /* that clients have made: so often they asked for all answers up to there */
     /* So many messages of either side still pass, whatever connection they are of, and no more; negative: all do. */

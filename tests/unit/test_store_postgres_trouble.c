@@ -84,6 +84,35 @@ static void test_a_sync_that_is_refused_leaves_nothing_open(void **state)
     fixture_drop(&f);
 }
 
+/*
+ * The network was cut: the store knows that its connection is gone, and the server does not, for hours if nobody tells it. What
+ * that connection has, the store's lock for one, is not waited for.
+ */
+static void test_a_connection_that_only_the_server_has_is_ended(void **state)
+{
+    static const char *const statements[] = { "begin", "commit" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(statements); i++) {
+        char address[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES];
+        struct postgres_proxy proxy;
+        struct error err = { 0 };
+        postgres_server_schema(address);
+        postgres_proxy_open(&proxy);
+        postgres_proxy_address(&proxy, address, through);
+        struct store_fixture f = fixture_on(store_at(through, &plain));
+        put(&f, "first");
+        struct store_op op = insert_op(&f, "d", "t", "more");
+        proxy.keeps = true;
+        postgres_proxy_cut(&proxy, PROXY_CUT_BEFORE, statements[i]);
+        assert_int_equal(f.store->ops->apply(f.store, f.now, &op, 1, &f.memory, &err), STATUS_AWAY);
+        assert_false(outcome_of(&f));
+        assert_run(&f, &op, STATUS_OK);
+        assert_true(proxy.kept_count > 0);
+        fixture_drop(&f);
+        postgres_proxy_close(&proxy);
+    }
+}
+
 /* A node that was taken for dead while it was away begins another session; what it was about to do is over. */
 static void test_a_fenced_node_in_doubt_begins_anew(void **state)
 {
@@ -464,6 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_connection_in_a_failed_transaction_is_given_up),
         cmocka_unit_test(test_a_sync_that_is_refused_leaves_nothing_open),
+        cmocka_unit_test(test_a_connection_that_only_the_server_has_is_ended),
         cmocka_unit_test(test_a_fenced_node_in_doubt_begins_anew),
         cmocka_unit_test(test_a_fence_is_of_its_own_store),
         cmocka_unit_test(test_a_full_disk_and_a_connection_that_breaks_behind_it),

@@ -91,7 +91,7 @@ struct postgres_store {
     struct { struct buffer note; instant at; bool told; } heads;
     struct postgres_link link;
     struct { struct map by_seq; size_t bytes; } claimed; /* that this process has given: claimed.c */
-    int64_t term; /* of the connection: one of an earlier one seals nothing */
+    struct { int64_t number, pid; } term; /* of the connection: an earlier one seals nothing; and which process serves it */
     struct lane_table lanes;
     struct postgres_progress progress, saved;
     struct { struct postgres_block seqs, tokens, lanes; } ids;

@@ -18,6 +18,21 @@ enum { LOCK_TRIES = 20 };
 /* ---- connecting ---- */
 
 /*
+ * The server may not have heard that the connection before this one broke, and keep it, with the lock, for hours: it is
+ * ended, with whatever it has under way, which the seal tells of.
+ */
+static enum status old_connection_end(struct postgres_store *store, struct error *err)
+{
+    assert(store->term.pid > 0);
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE pid = %" PRId64 " AND locktype = 'advisory'"
+             " AND classid = hashtext('insist writer')::oid AND objid = hashtext(current_schema())::oid",
+             store->term.pid);
+    return link_run(&store->link, sql, err);
+}
+
+/*
  * One daemon without a name at a time, or any number of those that have one. The connection of one that has just died may
  * need a moment to end.
  */
@@ -27,6 +42,8 @@ static enum status writer_lock(struct postgres_store *store, bool first, struct 
                                     : "SELECT pg_try_advisory_lock(" WRITER_LOCK ")";
     bool locked = false;
     enum status status = lock_try(&store->link, sql, first ? LOCK_TRIES : 1, &locked, err);
+    if (status == STATUS_OK && !locked && !first)
+        status = old_connection_end(store, err);
     if (status != STATUS_OK || locked)
         return status;
     return error_set(err, STATUS_BUSY,
@@ -47,7 +64,7 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
     char sql[200];
     snprintf(sql, sizeof sql,
              "UPDATE chain SET term = term + 1 WHERE id = %" PRId64 " AND session = %" PRId64
-             " RETURNING term, batch, number, encode(hash, 'hex')",
+             " RETURNING term, batch, number, encode(hash, 'hex'), pg_backend_pid()",
              store->chain, store->shared ? store->base.session : 0);
     enum status status = link_ask(&store->link, sql, &answer, err);
     if (status != STATUS_OK)
@@ -62,13 +79,14 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
         term = strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
         progress->batch = strtoll(PQgetvalue(answer, 0, 1), NULL, 10);
         progress->event_last = strtoll(PQgetvalue(answer, 0, 2), NULL, 10);
+        store->term.pid = strtoll(PQgetvalue(answer, 0, 4), NULL, 10);
     }
     PQclear(answer);
-    if (status == STATUS_OK && !first && term <= store->term)
+    if (status == STATUS_OK && !first && term <= store->term.number)
         status = error_set(err, STATUS_IO,
                            "the store has gone back in time: it was restored, or a standby took over that"
                            " had not heard of everything");
-    store->term = term;
+    store->term.number = term;
     return status;
 }
 

@@ -401,7 +401,7 @@ static enum status lanes_tend(struct postgres_batch *batch)
 enum status batch_seal(struct postgres_batch *batch)
 {
     struct postgres_store *store = batch->store;
-    assert(store->term > 0);
+    assert(store->term.number > 0);
     struct trail_head head = { .number = store->progress.event_last };
     unsigned char mark[EVENT_HASH_BYTES];
     for (size_t i = 0; i < store->lanes.touched_count; i++)
@@ -419,7 +419,7 @@ enum status batch_seal(struct postgres_batch *batch)
     trail_head_mark(store->seals.key_set ? &store->seals.key : NULL, &head, mark);
     struct postgres_params *params = batch_params(batch, WRITE_SEAL);
     params_int(params, 0, store->chain);
-    params_int(params, 1, store->term);
+    params_int(params, 1, store->term.number);
     params_int(params, 2, ++store->progress.batch);
     params_int(params, 3, head.number);
     params_bytes(params, 4, (struct slice){ (const char *)head.hash, EVENT_HASH_BYTES });
