@@ -450,6 +450,70 @@ static void test_a_new_store_beside_others_tables(void **state)
     assert_int_equal(number_of(address, "SELECT count(*) FROM fresh.job"), 1);
 }
 
+/* ---- texts that rows share ---- */
+
+/* A text that some of the last rows have is sent once, whatever comes between. */
+static void test_texts_that_come_again_are_sent_once(void **state)
+{
+    enum { ROWS = 512 };
+    static const struct {
+        int texts, sent;
+    } rows[] = { { 1, 1 }, { 2, 2 }, { SHARED_KEPT, SHARED_KEPT }, { SHARED_KEPT + 1, ROWS } };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct postgres_params params = { 0 };
+        char text[16] = "";
+        params_begin(&params, "NB");
+        for (int row = 0; row < ROWS; row++) {
+            snprintf(text, sizeof text, "%.*s", row % rows[i].texts, "aaaaaaaaaaaaaaa"); /* the first is empty */
+            int64_t place = params_shared(&params, 1, slice_from(text));
+            assert_int_equal(place, rows[i].sent == ROWS ? row + 1 : row % rows[i].texts + 1);
+        }
+        assert_int_equal(params.rows[1], rows[i].sent);
+        params_release(&params);
+    }
+}
+
+/* More workers at once than one statement names, and as many codes. */
+static void test_each_lease_has_its_worker(void **state)
+{
+    enum { WORKERS = 700 };
+    char address[POSTGRES_ADDRESS_BYTES], sql[200];
+    static char owners[WORKERS][16], codes[WORKERS][16];
+    struct store_op *ops = calloc(WORKERS, sizeof *ops);
+    struct error err = { 0 };
+    int64_t lane = 0;
+    (void)state;
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    for (int i = 0; i < WORKERS; i++)
+        ops[i] = insert_op(&f, "d", "t", "");
+    must(f.store->ops->apply(f.store, f.now, ops, WORKERS, &f.memory, &err), &err);
+    lane = ops[0].insert.ret_lane;
+    for (int i = 0; i < WORKERS; i++) {
+        snprintf(owners[i], sizeof owners[i], "worker-%d", i);
+        ops[i] = claim_op(&f, lane, 1);
+        ops[i].claim.owner = slice_from(owners[i]);
+    }
+    must(f.store->ops->apply(f.store, f.now, ops, WORKERS, &f.memory, &err), &err);
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(ops[i].claim.ret_count, 1);
+        struct job job = ops[i].claim.ret_jobs[0];
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM lease WHERE token = %lld AND owner = '%s'", (long long)job.lease_token, owners[i]);
+        if (i % 100 == 99)
+            assert_int_equal(number_of(address, sql), 1);
+        snprintf(codes[i], sizeof codes[i], "code:%d", i);
+        ops[i] = settle_op(&job, EVENT_DELIVER);
+        ops[i].settle.code = slice_from(codes[i]);
+    }
+    assert_int_equal(number_of(address, "SELECT count(DISTINCT owner) FROM lease"), WORKERS);
+    must(f.store->ops->apply(f.store, f.now, ops, WORKERS, &f.memory, &err), &err);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM state s JOIN job j ON j.seq = s.seq WHERE s.state = 4 AND s.last_code ="
+                                        " convert_to('code:' || (j.seq - (SELECT min(seq) FROM job)), 'UTF8')"), WORKERS);
+    free(ops);
+    fixture_drop(&f);
+}
+
 /* ---- servers that take nothing, or nobody ---- */
 
 /* It has become a standby, or is being moved: one waits until it takes changes again. */
@@ -505,6 +569,8 @@ int main(void)
         cmocka_unit_test(test_a_schema_of_a_long_name),
         cmocka_unit_test(test_the_store_of_a_path_is_one),
         cmocka_unit_test(test_a_new_store_beside_others_tables),
+        cmocka_unit_test(test_texts_that_come_again_are_sent_once),
+        cmocka_unit_test(test_each_lease_has_its_worker),
         cmocka_unit_test(test_a_server_that_only_reads_is_away),
         cmocka_unit_test(test_a_server_with_no_place_is_away),
     };

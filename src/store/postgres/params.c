@@ -133,18 +133,27 @@ void params_int(struct postgres_params *params, int column, int64_t value)
     append_element(params, column, sizeof word, (struct slice){ (const char *)&word, sizeof word });
 }
 
+/* As append_element has written it; an empty one if there was no memory for that, which is found when it is sent. */
+static struct slice element_at(const struct buffer *buffer, size_t at)
+{
+    uint32_t len = 0;
+    if (buffer_status(buffer) != STATUS_OK)
+        return SLICE("");
+    assert(at + sizeof len <= buffer->len);
+    memcpy(&len, buffer->data + at, sizeof len);
+    return (struct slice){ buffer->data + at + sizeof len, be32toh(len) };
+}
+
 int64_t params_shared(struct postgres_params *params, int column, struct slice bytes)
 {
     assert(params->types[column] == 'B' && !is_rows(params));
-    const struct buffer *buffer = &params->values[column];
-    size_t begin = params->shared_at + sizeof(int32_t);
-    bool same = params->rows[column] > 0 && buffer->len >= begin &&
-                slice_equal((struct slice){ buffer->data + begin, buffer->len - begin }, bytes);
-    if (!same) {
-        params->shared_at = buffer->len;
-        params_bytes(params, column, bytes);
-    }
-    return (int64_t)params->rows[column];
+    const size_t rows = params->rows[column];
+    for (size_t row = rows; row > 0 && row + SHARED_KEPT > rows; row--)
+        if (slice_equal(element_at(&params->values[column], params->shared_at[row % SHARED_KEPT]), bytes))
+            return (int64_t)row;
+    params->shared_at[(rows + 1) % SHARED_KEPT] = params->values[column].len;
+    params_bytes(params, column, bytes);
+    return (int64_t)rows + 1;
 }
 
 void params_numbers(struct postgres_params *params, int column, const int64_t *numbers, size_t count)

@@ -19,6 +19,7 @@
 enum {
     POSTGRES_PARAMS_MAX = 29,
     POSTGRES_PLACE_BYTES = 6, /* its block, and which it is there */
+    SHARED_KEPT = 8,
 };
 
 struct postgres_params {
@@ -28,7 +29,7 @@ struct postgres_params {
     int column;                       /* of rows: the next, and how many there are; and where the row begins */
     int columns;
     size_t row_at;
-    size_t shared_at; /* of params_shared: the last */
+    size_t shared_at[SHARED_KEPT]; /* of params_shared: the last ones */
     struct buffer values[POSTGRES_PARAMS_MAX];
 };
 
@@ -40,7 +41,10 @@ void params_release(struct postgres_params *params);
 void params_int(struct postgres_params *params, int column, int64_t value);
 void params_instant(struct postgres_params *params, int column, instant at); /* INSTANT_NONE: NULL */
 void params_bytes(struct postgres_params *params, int column, struct slice bytes);
-/* Which element of the array it is, from 1 on: the last, if that is the same, or a new one. One column of a statement. */
+/*
+ * Which element of the array it is, from 1 on: one of the last few, if it is the same, or a new one. One column a statement.
+ * The server walks to an element from the first on: who adds many sends the statement before they are too many.
+ */
 int64_t params_shared(struct postgres_params *params, int column, struct slice bytes);
 /* A row of numbers, in the array of these. */
 void params_numbers(struct postgres_params *params, int column, const int64_t *numbers, size_t count);

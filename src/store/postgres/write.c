@@ -8,6 +8,7 @@
 
 enum {
     STATEMENT_BYTES_MAX = 256 << 10, /* a statement that has grown so large is sent, and another begun */
+    SHARED_MAX = 256,                /* likewise one with so many texts: see params_shared */
     LANES_TENDED = 1000,             /* at once: others wait for a lane that is */
     CLOCKS_APART_MS_MAX = MINUTE_MS, /* of nodes: far more than they are let be */
 };
@@ -305,6 +306,13 @@ static void body_row(struct postgres_batch *batch, const struct postgres_entry *
     params_bytes(params, 2, digest_of(entry));
 }
 
+/* Before it has more texts than the server should walk along for each row. */
+static enum status send_shared(struct postgres_batch *batch, enum postgres_statement statement)
+{
+    const struct postgres_params *params = &batch->store->params[statement];
+    return params->types && params->rows[1] >= SHARED_MAX ? send_rows(batch, statement) : STATUS_OK;
+}
+
 static enum status put_in_place(struct postgres_batch *batch, const struct postgres_entry *entry)
 {
     assert(entry->is);
@@ -325,7 +333,10 @@ static enum status put_in_place(struct postgres_batch *batch, const struct postg
         chain_row(batch_params(batch, WRITE_CHAINED), &entry->job);
     enum postgres_statement large = !entry->was ? WRITE_JOBS : WRITE_BODY;
     const struct postgres_params *params = &batch->store->params[large];
-    return params->types && params_size(params) > STATEMENT_BYTES_MAX ? send_rows(batch, large) : STATUS_OK;
+    enum status status = params->types && params_size(params) > STATEMENT_BYTES_MAX ? send_rows(batch, large) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = send_shared(batch, WRITE_STATE_DONE);
+    return status == STATUS_OK ? send_shared(batch, WRITE_LEASE_NEW) : status;
 }
 
 /* A job that came and went in one round was never there, but for its events. */
