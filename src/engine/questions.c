@@ -19,12 +19,18 @@ static void finish(struct question *question)
         engine_wake(engine);
 }
 
+/* A store across a network may be away, or too slow, or out of space to sort in. What it has is there. */
+static bool may_pass(enum status status)
+{
+    return status == STATUS_AWAY || status == STATUS_BUSY || status == STATUS_FULL;
+}
+
 static void on_read(struct store_read *read)
 {
     struct question *question = (struct question *)read;
     struct engine *engine = question->engine;
     assert(question->out && engine->questions.out > 0);
-    if (read->status != STATUS_AWAY || engine->stopping) {
+    if (!may_pass(read->status) || engine->stopping) {
         finish(question);
         return;
     }

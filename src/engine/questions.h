@@ -3,7 +3,7 @@
  *
  * Whoever asks has a question of its own, as the first member of what the answer needs, so nobody asks twice at once. It
  * goes through the port `read`; the answer may be there when question_ask returns, or come seconds later, when much has
- * changed. A store that is away is asked again until it is back. Everything else goes on meanwhile.
+ * changed. A store that is away, or has no time for it, is asked again until it answers. Everything else goes on meanwhile.
  */
 #ifndef ENGINE_QUESTIONS_H
 #define ENGINE_QUESTIONS_H

@@ -249,6 +249,26 @@ static void what_could_not_be_read_is_read_later(void **state)
     rig_end(&rig);
 }
 
+/* What passes by itself (a server that took too long, a statement that somebody cancelled) is asked again by itself. */
+static void what_could_not_be_read_for_a_moment_is_asked_again(void **state)
+{
+    static const enum status statuses[] = { STATUS_AWAY, STATUS_BUSY, STATUS_FULL };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(statuses); i++) {
+        struct rig rig;
+        rig_begin(&rig);
+        store_faulty_set(rig.store, FAULTY_READ, 1, true, statuses[i]);
+        order(&rig, HOLDING_TAKE);
+        for (int n = 0; n < TURNS_MAX && owner(&rig) != rig.inner->session; n++)
+            turn(&rig);
+        await_answers(&rig, 0);
+        assert_false(holdings_have(rig.holdings, SLICE("d")));
+        store_faulty_set(rig.store, FAULTY_READ, 0, false, statuses[i]);
+        await(&rig, true, rig.inner->session);
+        rig_end(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +276,7 @@ int main(void)
         cmocka_unit_test(what_another_has_is_not_taken),
         cmocka_unit_test(what_could_not_be_given_is_given_later),
         cmocka_unit_test(what_could_not_be_read_is_read_later),
+        cmocka_unit_test(what_could_not_be_read_for_a_moment_is_asked_again),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);
