@@ -140,10 +140,9 @@ bool body_int(struct call *call, const json_t *body, const char *name, int64_t o
 {
     json_t *value = member_get(body, name);
     int64_t number = value ? json_integer_value(value) : otherwise;
-    if (value && (!json_is_integer(value) || number < min || number > max)) {
-        call_problem(call, 422, "invalid_member", "%s must be a whole number from %" PRId64 " to %" PRId64, name, min, max);
-        return false;
-    }
+    if (value && (!json_is_integer(value) || number < min || number > max))
+        return call_problem(call, 422, "invalid_member", "%s must be a whole number from %" PRId64 " to %" PRId64, name, min,
+                            max);
     *ret_value = number;
     return true;
 }
@@ -151,10 +150,8 @@ bool body_int(struct call *call, const json_t *body, const char *name, int64_t o
 bool body_bool(struct call *call, const json_t *body, const char *name, bool *ret_value)
 {
     json_t *value = member_get(body, name);
-    if (!json_is_boolean(value)) {
-        call_problem(call, 422, "invalid_member", "%s must be true or false", name);
-        return false;
-    }
+    if (!json_is_boolean(value))
+        return call_problem(call, 422, "invalid_member", "%s must be true or false", name);
     *ret_value = json_is_true(value);
     return true;
 }
@@ -163,18 +160,13 @@ bool body_text(struct call *call, const json_t *body, const char *name, size_t l
 {
     json_t *value = member_get(body, name);
     struct slice text = { value ? json_string_value(value) : "", json_string_length(value) };
-    if (value && (!json_is_string(value) || text.len > len_max)) {
-        call_problem(call, 422, "invalid_member", "%s must be a string of up to %zu bytes", name, len_max);
-        return false;
-    }
+    if (value && (!json_is_string(value) || text.len > len_max))
+        return call_problem(call, 422, "invalid_member", "%s must be a string of up to %zu bytes", name, len_max);
     for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.data[i] < ' ' && text.data[i] != '\n' && text.data[i] != '\r' && text.data[i] != '\t') {
-            call_problem(call, 422, "invalid_member", "%s has a control character; take it out", name);
-            return false;
-        }
+        if ((unsigned char)text.data[i] < ' ' && text.data[i] != '\n' && text.data[i] != '\r' && text.data[i] != '\t')
+            return call_problem(call, 422, "invalid_member", "%s has a control character; take it out", name);
     *ret_text = arena_copy(&call->memory, text);
     if (ret_text->data)
         return true;
-    call_no_memory(call);
-    return false;
+    return call_no_memory(call);
 }

@@ -52,11 +52,9 @@ bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant
         *ret_tenant = asked;
         return true;
     }
-    if (asked.len > 0 && !slice_equal(asked, call->tenant_bound)) {
-        call_problem(call, 403, "forbidden_tenant", "this token may act for tenant \"%.*s\" only",
-                     SLICE_ARG(call->tenant_bound));
-        return false;
-    }
+    if (asked.len > 0 && !slice_equal(asked, call->tenant_bound))
+        return call_problem(call, 403, "forbidden_tenant", "this token may act for tenant \"%.*s\" only",
+                            SLICE_ARG(call->tenant_bound));
     *ret_tenant = call->tenant_bound;
     return true;
 }
@@ -150,17 +148,17 @@ void call_json(struct call *call, int status, struct buffer *body)
     call_send(call, status, "application/json", body);
 }
 
-void call_problem(struct call *call, int status, const char *type, const char *format, ...)
+bool call_problem(struct call *call, int status, const char *type, const char *format, ...)
 {
     char detail[DETAIL_BYTES_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    call_problem_at(call, status, type, (struct text_place){ 0 }, detail);
+    return call_problem_at(call, status, type, (struct text_place){ 0 }, detail);
 }
 
-void call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail)
+bool call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail)
 {
     struct buffer body = call_buffer();
     problem_write(&body, status, type, place, detail);
@@ -172,11 +170,12 @@ void call_problem_at(struct call *call, int status, const char *type, struct tex
     if (status == 401)
         call_add_header(call, "WWW-Authenticate", "Bearer");
     call_send(call, status, "application/problem+json", &body);
+    return false;
 }
 
-void call_no_memory(struct call *call)
+bool call_no_memory(struct call *call)
 {
-    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+    return call_problem(call, 503, "no_memory", "no memory for the request; try again");
 }
 
 void *call_alloc(struct call *call, size_t size)

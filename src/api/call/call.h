@@ -110,12 +110,12 @@ void call_json(struct call *call, int status, struct buffer *body);
 void call_send(struct call *call, int status, const char *content_type, struct buffer *body);
 /*
  * An answer of type application/problem+json: `type` is a stable word, the text says what to do. 429 and 503 carry
- * Retry-After.
+ * Retry-After. False, as from all that answer with a problem, so that `return call_problem(...)` says: answered already.
  */
-void call_problem(struct call *call, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
+bool call_problem(struct call *call, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
 /* The same about a place in the request's body, given as `line` and `column` where it is known. */
-void call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail);
-void call_no_memory(struct call *call);
+bool call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail);
+bool call_no_memory(struct call *call);
 /* Memory that lasts as long as the call; NULL: there is none, and that is answered. */
 void *call_alloc(struct call *call, size_t size);
 /* The problem that a failed store gives. */

@@ -96,10 +96,8 @@ bool query_is_known(struct call *call)
             return false;
         }
         for (size_t earlier = 0; earlier < i; earlier++)
-            if (strcmp(call->query.items[earlier].name, name) == 0) {
-                call_problem(call, 422, "repeated_parameter", "\"%s\" is given twice; give it once", name);
-                return false;
-            }
+            if (strcmp(call->query.items[earlier].name, name) == 0)
+                return call_problem(call, 422, "repeated_parameter", "\"%s\" is given twice; give it once", name);
     }
     return true;
 }
@@ -108,10 +106,8 @@ bool call_limit(struct call *call, size_t *ret_limit)
 {
     struct slice text = call_query(call, "limit");
     int64_t limit = LIMIT_DEFAULT;
-    if (text.len > 0 && (!slice_to_int64(text, &limit) || limit < 1 || limit > STORE_PAGE_MAX)) {
-        call_problem(call, 422, "invalid_limit", "limit must be a whole number from 1 to %d", STORE_PAGE_MAX);
-        return false;
-    }
+    if (text.len > 0 && (!slice_to_int64(text, &limit) || limit < 1 || limit > STORE_PAGE_MAX))
+        return call_problem(call, 422, "invalid_limit", "limit must be a whole number from 1 to %d", STORE_PAGE_MAX);
     *ret_limit = (size_t)limit;
     return true;
 }
@@ -120,10 +116,8 @@ bool call_cursor(struct call *call, const char *name, int64_t *ret_cursor)
 {
     struct slice text = call_query(call, name);
     int64_t cursor = 0;
-    if (text.len > 0 && (!slice_to_int64(text, &cursor) || cursor < 0)) {
-        call_problem(call, 422, "invalid_cursor", "%s must be what an earlier answer gave", name);
-        return false;
-    }
+    if (text.len > 0 && (!slice_to_int64(text, &cursor) || cursor < 0))
+        return call_problem(call, 422, "invalid_cursor", "%s must be what an earlier answer gave", name);
     *ret_cursor = cursor;
     return true;
 }

@@ -44,13 +44,12 @@ bool api_accepts(struct call *call)
     struct api *api = call->api;
     if (api->draining) {
         api->measures.refused[REFUSED_STOPPING]++;
-        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
-        return false;
+        return call_problem(call, 503, "stopping", "the daemon is stopping; try again");
     }
     if (api_disk_is_low(api)) {
         api->measures.refused[REFUSED_DISK_FULL]++;
-        call_problem(call, 503, "disk_full", "the disk has less than limits.disk_free; nothing was stored, free some space");
-        return false;
+        return call_problem(call, 503, "disk_full",
+                            "the disk has less than limits.disk_free; nothing was stored, free some space");
     }
     return true;
 }

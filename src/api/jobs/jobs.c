@@ -41,8 +41,7 @@ static bool read_payload_wish(struct call *call, bool *ret_wanted)
     *ret_wanted = slice_equal(value, SLICE("true")) || slice_equal(value, SLICE("1"));
     if (*ret_wanted || value.len == 0 || slice_equal(value, SLICE("false")) || slice_equal(value, SLICE("0")))
         return true;
-    call_problem(call, 422, "invalid_parameter", "payload must be true or false");
-    return false;
+    return call_problem(call, 422, "invalid_parameter", "payload must be true or false");
 }
 
 /* What somebody wants to be done with a job. */

@@ -78,8 +78,7 @@ static bool may_lease(struct call *call)
 {
     if (!call->tenant_bound.data)
         return true;
-    call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a pull worker serves all of them");
-    return false;
+    return call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a pull worker serves all of them");
 }
 
 /* --- taking ------------------------------------------------------------------------------------- */
@@ -251,20 +250,15 @@ static bool run_taking(struct call *call, struct engine *engine)
 static bool read_destination(struct call *call, struct slice name)
 {
     const struct destination_config *destination = config_destination(call->api->config, name);
-    if (name.len == 0) {
-        call_problem(call, 422, "invalid_member", "destination is missing; name one with transport: pull");
-        return false;
-    }
-    if (!destination) {
-        call_problem(call, 422, "unknown_destination", "there is no destination \"%.*s\"; GET /v1/destinations lists them",
-                     SLICE_ARG(name));
-        return false;
-    }
-    if (destination->transport != TRANSPORT_PULL) {
-        call_problem(call, 422, "not_pulled",
-                     "destination %s sends by itself; workers lease from those with transport: pull", destination->name);
-        return false;
-    }
+    if (name.len == 0)
+        return call_problem(call, 422, "invalid_member", "destination is missing; name one with transport: pull");
+    if (!destination)
+        return call_problem(call, 422, "unknown_destination",
+                            "there is no destination \"%.*s\"; GET /v1/destinations lists them", SLICE_ARG(name));
+    if (destination->transport != TRANSPORT_PULL)
+        return call_problem(call, 422, "not_pulled",
+                            "destination %s sends by itself; workers lease from those with transport: pull",
+                            destination->name);
     return true;
 }
 
@@ -278,10 +272,8 @@ static bool read_taking(struct call *call, const json_t *body, struct lease_requ
         !body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) ||
         !read_destination(call, request->destination))
         return false;
-    if (slice_equal(request->worker, SLICE("engine"))) {
-        call_problem(call, 422, "invalid_member", "worker may not be \"engine\", which is insist's own name");
-        return false;
-    }
+    if (slice_equal(request->worker, SLICE("engine")))
+        return call_problem(call, 422, "invalid_member", "worker may not be \"engine\", which is insist's own name");
     if (request->worker.len == 0)
         request->worker = SLICE("worker");
     request->max = (size_t)max;
@@ -330,15 +322,11 @@ struct lease_list {
 static bool add_lease(struct call *call, const json_t *value, struct lease_list *list)
 {
     struct slice text = { json_string_value(value), json_string_length(value) };
-    if (!json_is_string(value) || !lease_parse(text, &list->leases[list->count])) {
-        call_problem(call, 422, "invalid_lease", "lease %zu is not what POST /v1/leases gave", list->count);
-        return false;
-    }
+    if (!json_is_string(value) || !lease_parse(text, &list->leases[list->count]))
+        return call_problem(call, 422, "invalid_lease", "lease %zu is not what POST /v1/leases gave", list->count);
     list->texts[list->count] = arena_copy(&call->memory, text);
-    if (!list->texts[list->count++].data) {
-        call_no_memory(call);
-        return false;
-    }
+    if (!list->texts[list->count++].data)
+        return call_no_memory(call);
     return true;
 }
 
@@ -347,16 +335,12 @@ static bool read_leases(struct call *call, const json_t *body, struct lease_list
 {
     const json_t *many = member_get(body, "leases"), *one = member_get(body, "lease");
     size_t count = many ? json_array_size(many) : 1;
-    if ((!many && !one) || (many && one) || (many && !json_is_array(many)) || count < 1 || count > LEASES_MAX) {
-        call_problem(call, 422, "invalid_member", "give leases, a list of 1 to %d, or one lease", LEASES_MAX);
-        return false;
-    }
+    if ((!many && !one) || (many && one) || (many && !json_is_array(many)) || count < 1 || count > LEASES_MAX)
+        return call_problem(call, 422, "invalid_member", "give leases, a list of 1 to %d, or one lease", LEASES_MAX);
     struct lease_list list = { .texts = arena_alloc_array(&call->memory, count, sizeof *list.texts),
                                .leases = arena_alloc_array(&call->memory, count, sizeof *list.leases) };
-    if (!list.texts || !list.leases) {
-        call_no_memory(call);
-        return false;
-    }
+    if (!list.texts || !list.leases)
+        return call_no_memory(call);
     for (size_t i = 0; i < count; i++)
         if (!add_lease(call, many ? json_array_get(many, i) : one, &list))
             return false;
@@ -368,10 +352,8 @@ static bool read_leases(struct call *call, const json_t *body, struct lease_list
 static bool batch_for(struct call *call, size_t count)
 {
     call->batch = batch_new(count, SIZE_MAX / 4);
-    if (!call->batch) {
-        call_no_memory(call);
-        return false;
-    }
+    if (!call->batch)
+        return call_no_memory(call);
     call->batch->count = count;
     return true;
 }
@@ -462,10 +444,8 @@ static enum status read_retried(struct call *call, struct store_reader *reader, 
 static bool take_leases(struct call *call, const json_t *body)
 {
     struct lease_list *list = arena_alloc(&call->memory, sizeof *list);
-    if (!list) {
-        call_no_memory(call);
-        return false;
-    }
+    if (!list)
+        return call_no_memory(call);
     call->context = list;
     return read_leases(call, body, list) && batch_for(call, list->count);
 }
@@ -614,10 +594,9 @@ static bool read_retry_after(struct call *call, const json_t *body, int64_t *ret
 {
     const json_t *value = member_get(body, "retry_after");
     double seconds = value ? json_number_value(value) : 0;
-    if (value && (!json_is_number(value) || seconds < 0 || seconds > RETRY_AFTER_S_MAX)) {
-        call_problem(call, 422, "invalid_member", "retry_after must be a number of seconds from 0 to %d", RETRY_AFTER_S_MAX);
-        return false;
-    }
+    if (value && (!json_is_number(value) || seconds < 0 || seconds > RETRY_AFTER_S_MAX))
+        return call_problem(call, 422, "invalid_member", "retry_after must be a number of seconds from 0 to %d",
+                            RETRY_AFTER_S_MAX);
     *ret_ms = value ? (int64_t)llround(seconds * 1000) : -1;
     return true;
 }
@@ -633,8 +612,7 @@ static bool read_class(struct call *call, const json_t *body, enum outcome *ret_
                                                             : OUTCOME_NONE;
     if (class.len == 0 || *ret_outcome != OUTCOME_NONE)
         return true;
-    call_problem(call, 422, "invalid_member", "class must be permanent or transient; without it the policy decides");
-    return false;
+    return call_problem(call, 422, "invalid_member", "class must be permanent or transient; without it the policy decides");
 }
 
 static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
@@ -642,18 +620,14 @@ static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
     struct lease_list list;
     struct answer *answer = &nack->lease.answer;
     *answer = (struct answer){ .attempted = true };
-    if (!member_get(body, "lease")) {
-        call_problem(call, 422, "invalid_member", "lease is missing; give one, as POST /v1/leases gave it");
-        return false;
-    }
+    if (!member_get(body, "lease"))
+        return call_problem(call, 422, "invalid_member", "lease is missing; give one, as POST /v1/leases gave it");
     if (!read_leases(call, body, &list) || !body_text(call, body, "error", NACK_ERROR_BYTES_MAX, &answer->text) ||
         !body_text(call, body, "code", CODE_BYTES_MAX - 1, &answer->code) || !read_class(call, body, &answer->outcome) ||
         !read_retry_after(call, body, &answer->retry_after_ms))
         return false;
-    if (slice_is_blank(answer->text)) {
-        call_problem(call, 422, "invalid_error", "error is missing or blank; say what the try ended with");
-        return false;
-    }
+    if (slice_is_blank(answer->text))
+        return call_problem(call, 422, "invalid_error", "error is missing or blank; say what the try ended with");
     nack->seq = list.leases[0].seq;
     nack->token = list.leases[0].token;
     return true;

@@ -27,8 +27,7 @@ static bool query_ids(struct call *call, struct slice text, struct job_walk *wal
     }
     if (walk->id_count > 0 && walk->id_count <= FILTER_IDS_MAX)
         return true;
-    call_problem(call, 422, "invalid_ids", "ids must be 1 to %d ids with commas between them", FILTER_IDS_MAX);
-    return false;
+    return call_problem(call, 422, "invalid_ids", "ids must be 1 to %d ids with commas between them", FILTER_IDS_MAX);
 }
 
 bool query_filter(struct call *call, struct job_walk *ret_walk)
@@ -39,17 +38,13 @@ bool query_filter(struct call *call, struct job_walk *ret_walk)
     if (!call_tenant(call, call_query(call, "tenant"), &walk.filter.tenant))
         return false;
     for (size_t i = 0; i < sizeof filter_names / sizeof *filter_names; i++)
-        if (filter_set(&walk, filter_names[i], call_query(call, filter_names[i]), &error) != STATUS_OK) {
-            call_problem(call, 422, "invalid_filter", "%s", error.text);
-            return false;
-        }
+        if (filter_set(&walk, filter_names[i], call_query(call, filter_names[i]), &error) != STATUS_OK)
+            return call_problem(call, 422, "invalid_filter", "%s", error.text);
     if (state.len > 0) {
         walk.filter.state = job_state_from_name(state);
-        if (walk.filter.state == STATE_NONE) {
-            call_problem(call, 422, "invalid_state",
-                         "state must be pending, running, waiting, completed, dead or cancelled");
-            return false;
-        }
+        if (walk.filter.state == STATE_NONE)
+            return call_problem(call, 422, "invalid_state",
+                                "state must be pending, running, waiting, completed, dead or cancelled");
     }
     if ((ids.len > 0 && !query_ids(call, ids, &walk)) || !call_cursor(call, "cursor", &walk.filter.before_seq))
         return false;
@@ -63,19 +58,13 @@ bool body_filter(struct call *call, const json_t *body, struct job_walk *ret_wal
     const json_t *filter = member_get(body, "filter"), *all = member_get(body, "all");
     struct job_walk walk = { .filter.state = STATE_DEAD };
     struct error error;
-    if (filter && filter_read(filter, &call->memory, &walk, &error) != STATUS_OK) {
-        call_problem(call, 422, "invalid_filter", "%s", error.text);
-        return false;
-    }
-    if (all && !json_is_boolean(all)) {
-        call_problem(call, 422, "invalid_member", "all must be true or false");
-        return false;
-    }
-    if (filter_is_empty(&walk) && !json_is_true(all)) {
-        call_problem(call, 422, "filter_needed",
-                     "without a filter this means every dead letter; say so with \"all\": true, or give a filter");
-        return false;
-    }
+    if (filter && filter_read(filter, &call->memory, &walk, &error) != STATUS_OK)
+        return call_problem(call, 422, "invalid_filter", "%s", error.text);
+    if (all && !json_is_boolean(all))
+        return call_problem(call, 422, "invalid_member", "all must be true or false");
+    if (filter_is_empty(&walk) && !json_is_true(all))
+        return call_problem(call, 422, "filter_needed",
+                            "without a filter this means every dead letter; say so with \"all\": true, or give a filter");
     if (!call_tenant(call, walk.filter.tenant, &walk.filter.tenant))
         return false;
     *ret_walk = walk;

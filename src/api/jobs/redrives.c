@@ -163,8 +163,7 @@ static bool read_rate(struct call *call, const json_t *body, struct rate *ret_ra
         return true;
     if (rate_parse(text, ret_rate, &error) == STATUS_OK && ret_rate->count > 0)
         return true;
-    call_problem(call, 422, "invalid_rate", "rate must be a number and a time, such as 50/s or 1000/m");
-    return false;
+    return call_problem(call, 422, "invalid_rate", "rate must be a number and a time, such as 50/s or 1000/m");
 }
 
 static bool read_how(struct call *call, const json_t *body, struct redrive_record *record)
@@ -177,14 +176,11 @@ static bool read_how(struct call *call, const json_t *body, struct redrive_recor
         return false;
     record->abort_at = share ? json_number_value(share) : 0.5;
     record->abort_given = share != NULL;
-    if (share && (!json_is_number(share) || record->abort_at <= 0 || record->abort_at > 1)) {
-        call_problem(call, 422, "invalid_abort_at", "abort_at must be a share above 0, up to 1, of those that died again");
-        return false;
-    }
-    if (patch && json_patch_check(patch, &error) != STATUS_OK) {
-        call_problem(call, 422, "invalid_patch", "%s", error.text);
-        return false;
-    }
+    if (share && (!json_is_number(share) || record->abort_at <= 0 || record->abort_at > 1))
+        return call_problem(call, 422, "invalid_abort_at",
+                            "abort_at must be a share above 0, up to 1, of those that died again");
+    if (patch && json_patch_check(patch, &error) != STATUS_OK)
+        return call_problem(call, 422, "invalid_patch", "%s", error.text);
     record->patch = patch ? json_deep_copy(patch) : NULL;
     return true;
 }

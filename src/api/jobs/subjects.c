@@ -194,10 +194,8 @@ static enum piece next_piece(struct call *call, struct buffer *out)
 static bool subject_of(struct call *call, struct subject *ret_subject, struct slice *ret_tenant)
 {
     struct error error;
-    if (subject_init(ret_subject, call->parameters[0], &error) != STATUS_OK) {
-        call_problem(call, 422, "invalid_subject", "%s", error.text);
-        return false;
-    }
+    if (subject_init(ret_subject, call->parameters[0], &error) != STATUS_OK)
+        return call_problem(call, 422, "invalid_subject", "%s", error.text);
     return call_tenant(call, call_query(call, "tenant"), ret_tenant);
 }
 

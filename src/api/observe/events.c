@@ -112,11 +112,9 @@ static bool read_types(struct call *call, uint32_t *ret_types)
         size_t end = slice_find(rest, ',');
         struct slice name = slice_trim((struct slice){ rest.data, end });
         enum event_type type = event_type_from_name(name);
-        if (type == EVENT_TYPE_NONE) {
-            call_problem(call, 422, "invalid_type", "there is no type of event \"%s\"; /openapi.json lists them",
-                         quote(name).text);
-            return false;
-        }
+        if (type == EVENT_TYPE_NONE)
+            return call_problem(call, 422, "invalid_type", "there is no type of event \"%s\"; /openapi.json lists them",
+                                quote(name).text);
         types |= UINT32_C(1) << type;
         rest = slice_from_offset(rest, end < rest.len ? end + 1 : end);
     }
@@ -213,8 +211,7 @@ static bool read_format(struct call *call, bool *ret_documents)
     *ret_documents = slice_equal(format, SLICE("documents"));
     if (format.len == 0 || *ret_documents || slice_equal(format, SLICE("insist")))
         return true;
-    call_problem(call, 422, "invalid_parameter", "format must be insist or documents");
-    return false;
+    return call_problem(call, 422, "invalid_parameter", "format must be insist or documents");
 }
 
 static void answer_page(struct call *call)
@@ -236,8 +233,7 @@ static bool read_place(struct call *call, const char *name, struct trail_place *
 {
     if (trail_place_parse(call_query(call, name), ret_place))
         return true;
-    call_problem(call, 422, "invalid_cursor", "%s must be what an earlier answer gave", name);
-    return false;
+    return call_problem(call, 422, "invalid_cursor", "%s must be what an earlier answer gave", name);
 }
 
 void handle_events_list(struct call *call)

@@ -46,8 +46,7 @@ static bool read_form(struct call *call, enum form *ret_form)
     *ret_form = slice_equal(form, SLICE("text")) ? FORM_TEXT : slice_equal(form, SLICE("html")) ? FORM_HTML : FORM_JSON;
     if (form.len == 0 || *ret_form != FORM_JSON || slice_equal(form, SLICE("json")))
         return true;
-    call_problem(call, 422, "invalid_parameter", "format must be json, text or html");
-    return false;
+    return call_problem(call, 422, "invalid_parameter", "format must be json, text or html");
 }
 
 struct report_call {

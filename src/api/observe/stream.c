@@ -240,8 +240,7 @@ static bool read_after(struct call *call, struct follower *follower)
     follower->from_now = after.len == 0;
     if (trail_place_parse(after, &follower->after))
         return true;
-    call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the id of an event");
-    return false;
+    return call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the id of an event");
 }
 
 /* A place behind the newest event is another store's, or none: there it begins with what is new. */
@@ -274,8 +273,7 @@ static bool read_newest(struct call *call, struct follower *follower)
     if (text.len == 0 ||
         (slice_to_int64(text, &follower->newest) && follower->newest > 0 && follower->newest <= NEWEST_MAX))
         return true;
-    call_problem(call, 422, "invalid_limit", "newest must be a whole number from 1 to %d", NEWEST_MAX);
-    return false;
+    return call_problem(call, 422, "invalid_limit", "newest must be a whole number from 1 to %d", NEWEST_MAX);
 }
 
 struct token_count {

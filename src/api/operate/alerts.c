@@ -129,16 +129,14 @@ static bool filter_is_known(struct call *call, const struct alert_page *page)
     bool severity = page->severity.len == 0;
     for (int i = SEVERITY_INFO; i <= SEVERITY_CRITICAL && !severity; i++)
         severity = slice_equal(page->severity, slice_from(alert_severity_name((enum alert_severity)i)));
-    if (!severity) {
-        call_problem(call, 422, "invalid_parameter", "severity must be critical, warning or info");
-        return false;
-    }
+    if (!severity)
+        return call_problem(call, 422, "invalid_parameter", "severity must be critical, warning or info");
     if (page->name.len > 0 && alert_kind_from_name(page->name) == ALERT_KIND_COUNT) {
         for (int i = 0; i < ALERT_KIND_COUNT; i++)
             nearest_offer(&nearest, alert_types[i].name);
-        call_problem(call, 422, "invalid_parameter", "there is no alert \"%s\"%s%s%s", quote(page->name).text,
-                     nearest.name ? "; did you mean \"" : "", nearest.name ? nearest.name : "", nearest.name ? "\"?" : "");
-        return false;
+        return call_problem(call, 422, "invalid_parameter", "there is no alert \"%s\"%s%s%s", quote(page->name).text,
+                            nearest.name ? "; did you mean \"" : "", nearest.name ? nearest.name : "",
+                            nearest.name ? "\"?" : "");
     }
     return true;
 }

@@ -370,8 +370,8 @@ static bool may_hold(struct call *call)
 {
     if (!call->tenant_bound.data)
         return true;
-    call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a destination is held for all of them");
-    return false;
+    return call_problem(call, 403, "forbidden_tenant",
+                        "this token acts for one tenant; a destination is held for all of them");
 }
 
 /* `reason` is read only for a pause. */

@@ -13,8 +13,8 @@ static bool may_read(struct call *call)
 {
     if (!call->tenant_bound.data)
         return true;
-    call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; unknown errors are those of all tenants");
-    return false;
+    return call_problem(call, 403, "forbidden_tenant",
+                        "this token acts for one tenant; unknown errors are those of all tenants");
 }
 
 /* Four digits are more than the counts carry. */

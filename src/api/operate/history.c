@@ -169,8 +169,7 @@ static bool read_time(struct call *call, const char *name, instant otherwise, in
     *ret_at = otherwise;
     if (text.len == 0 || (instant_parse(text, ret_at, &err) == STATUS_OK && *ret_at > 0))
         return true;
-    call_problem(call, 422, "invalid_parameter", "%s must be a time like 2025-01-12T10:40:00Z", name);
-    return false;
+    return call_problem(call, 422, "invalid_parameter", "%s must be a time like 2025-01-12T10:40:00Z", name);
 }
 
 static bool read_scale(struct call *call, const struct history_scale **ret_scale)
@@ -179,9 +178,8 @@ static bool read_scale(struct call *call, const struct history_scale **ret_scale
     *ret_scale = slice_equal(step, SLICE("3600")) ? &history_hours : &history_minutes;
     if (step.len == 0 || slice_equal(step, SLICE("60")) || slice_equal(step, SLICE("3600")))
         return true;
-    call_problem(call, 422, "invalid_parameter",
-                 "step must be %d (minutes, for two days) or %d (hours, for 90 days)", STEP_MINUTE_S, STEP_HOUR_S);
-    return false;
+    return call_problem(call, 422, "invalid_parameter",
+                        "step must be %d (minutes, for two days) or %d (hours, for 90 days)", STEP_MINUTE_S, STEP_HOUR_S);
 }
 
 /* Whole steps: the one that `from` is in, up to the one that `to` is in. */
@@ -196,11 +194,10 @@ static bool read_question(struct call *call, struct history_question *question)
     question->to = to % step == 0 ? to : to - to % step + step;
     if (question->to > question->from && (question->to - question->from) / step <= HISTORY_POINTS_MAX)
         return true;
-    call_problem(call, 422, "invalid_parameter",
-                 to <= from ? "from must be before to"
-                            : "there are more than %d steps between from and to; ask for less, or with step=%d",
-                 HISTORY_POINTS_MAX, STEP_HOUR_S);
-    return false;
+    return call_problem(call, 422, "invalid_parameter",
+                        to <= from ? "from must be before to"
+                                   : "there are more than %d steps between from and to; ask for less, or with step=%d",
+                        HISTORY_POINTS_MAX, STEP_HOUR_S);
 }
 
 void handle_destination_history(struct call *call)

@@ -121,8 +121,7 @@ static bool may_see(struct call *call)
 {
     if (!call->tenant_bound.data)
         return true;
-    call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; nodes are of all tenants");
-    return false;
+    return call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; nodes are of all tenants");
 }
 
 void handle_nodes_list(struct call *call)

@@ -63,9 +63,9 @@ static bool may_see(struct call *call)
 {
     if (!call->tenant_bound.data)
         return true;
-    call_problem(call, 403, "forbidden_tenant", "sources are of all tenants, and this token is confined to tenant \"%.*s\"",
-                 SLICE_ARG(call->tenant_bound));
-    return false;
+    return call_problem(call, 403, "forbidden_tenant",
+                        "sources are of all tenants, and this token is confined to tenant \"%.*s\"",
+                        SLICE_ARG(call->tenant_bound));
 }
 
 void handle_sources_list(struct call *call)

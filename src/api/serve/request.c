@@ -29,9 +29,8 @@ static bool has_scope(struct call *call)
 {
     if (call->scopes & call->route->scope)
         return true;
-    call_problem(call, 403, "forbidden_scope", "token \"%.*s\" does not have the scope %s, which this call needs",
-                 SLICE_ARG(call->who), scope_name(call->route->scope));
-    return false;
+    return call_problem(call, 403, "forbidden_scope", "token \"%.*s\" does not have the scope %s, which this call needs",
+                        SLICE_ARG(call->who), scope_name(call->route->scope));
 }
 
 /* False: answered with 401 or 403 already. */
@@ -40,27 +39,22 @@ static bool authorise(struct call *call)
     const struct tokens *tokens = call->api->tokens;
     call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN | SCOPE_WORK;
     call->who = SLICE("loopback");
-    if (!tokens && !page_is_ours(&call->head, call->route->scope == SCOPE_NONE)) {
-        call_problem(call, 403, "forbidden_origin",
-                     "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
-        return false;
-    }
+    if (!tokens && !page_is_ours(&call->head, call->route->scope == SCOPE_NONE))
+        return call_problem(call, 403, "forbidden_origin",
+                            "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
     if (!tokens || call->route->scope == SCOPE_NONE)
         return true;
     bool bad_relay;
     if (relay_identify(call, &bad_relay))
         return has_scope(call);
-    if (bad_relay) {
-        call_problem(call, 401, "unauthorized", "a node passes this call on and does not say for whom");
-        return false;
-    }
+    if (bad_relay)
+        return call_problem(call, 401, "unauthorized", "a node passes this call on and does not say for whom");
     struct slice header = call_header(call, SLICE("Authorization"));
     const struct token *token = tokens_find_bearer(tokens, header);
-    if (!token) {
-        call_problem(call, 401, "unauthorized", "%s: Authorization: Bearer TOKEN",
-                     header.len > 0 ? "the daemon's tokens file has no such token; send one that it has" : "send a token");
-        return false;
-    }
+    if (!token)
+        return call_problem(call, 401, "unauthorized", "%s: Authorization: Bearer TOKEN",
+                            header.len > 0 ? "the daemon's tokens file has no such token; send one that it has"
+                                           : "send a token");
     call->scopes = token->scopes;
     call->priority_max = token->priority_max;
     call->who = arena_copy(&call->memory, slice_from(token->name)); /* a reload frees the tokens */
@@ -68,8 +62,7 @@ static bool authorise(struct call *call)
         call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant));
     if (call->who.data && (!token->tenant || call->tenant_bound.data))
         return has_scope(call);
-    call_no_memory(call);
-    return false;
+    return call_no_memory(call);
 }
 
 static void on_client_gone(void *context)
