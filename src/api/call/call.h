@@ -23,6 +23,8 @@ struct client;
 
 enum { CALL_PARAMETERS_MAX = 2, CALL_OPS_MAX = 2000 };
 
+#define BODY_OF_PAYLOAD SIZE_MAX
+
 /* One row a route: the server, /openapi.json's test and the authorisation read this table. */
 struct route {
     const char *method;
@@ -30,6 +32,8 @@ struct route {
     unsigned scope;      /* enum scope; SCOPE_NONE: open */
     void (*handle)(struct call *call);
     const char *const *query; /* names of its parameters behind ?, ended by NULL; NULL: none */
+    size_t body_bytes_max; /* BODY_OF_PAYLOAD: as limits.payload has it; 0: a small one */
+    const char *shared; /* why it is not for a token that acts for one tenant; NULL: it is */
 };
 
 struct call_parameter {

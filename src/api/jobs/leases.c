@@ -73,14 +73,6 @@ static bool lease_parse(struct slice text, struct lease *ret_lease)
            take_hex(&text, &ret_lease->retry_count) && text.len == 0;
 }
 
-/* Jobs of all tenants go through a worker. */
-static bool may_lease(struct call *call)
-{
-    if (!call->tenant_bound.data)
-        return true;
-    return call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a pull worker serves all of them");
-}
-
 /* --- taking ------------------------------------------------------------------------------------- */
 
 struct taking {
@@ -286,8 +278,6 @@ static bool read_taking(struct call *call, const json_t *body, struct lease_requ
 void handle_leases_post(struct call *call)
 {
     static const char *const names[] = { "destination", "max", "wait_s", "lease_s", "worker", NULL };
-    if (!may_lease(call))
-        return;
     if (call->api->draining) { /* a full disk is no reason: work that is done makes room */
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return;
@@ -471,7 +461,7 @@ static void acknowledge(struct call *call)
 void handle_leases_ack(struct call *call)
 {
     static const char *const names[] = { "leases", "lease", NULL };
-    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
+    json_t *body = body_object(call, names);
     if (!body)
         return;
     bool taken = take_leases(call, body);
@@ -490,7 +480,7 @@ void handle_leases_extend(struct call *call)
 {
     static const char *const names[] = { "leases", "lease", "lease_s", NULL };
     int64_t lease_s;
-    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
+    json_t *body = body_object(call, names);
     if (!body)
         return;
     bool taken = body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) && take_leases(call, body);
@@ -636,7 +626,7 @@ static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
 void handle_leases_nack(struct call *call)
 {
     static const char *const names[] = { "lease", "error", "code", "class", "retry_after", NULL };
-    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
+    json_t *body = body_object(call, names);
     if (!body)
         return;
     struct nack *nack = arena_alloc(&call->memory, sizeof *nack);

@@ -90,10 +90,6 @@ static void handle_report(struct call *call, bool weekly, const char *parameter,
     struct report_call *report = call_alloc(call, sizeof *report);
     if (!report || !read_form(call, &report->form))
         return;
-    if (call->tenant_bound.data) {
-        call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a report is of all tenants");
-        return;
-    }
     if (asked.len > 0 && !read(asked, &at)) {
         call_problem(call, 422, "invalid_parameter", "%s must be a date like 2025-01-12%s", parameter,
                      weekly ? " or a week like 2025-W02" : "");

@@ -365,22 +365,11 @@ static void order_hold(struct call *call, const struct hold_order *wanted)
         give_order(call);
 }
 
-/* A destination is shared by all tenants. */
-static bool may_hold(struct call *call)
-{
-    if (!call->tenant_bound.data)
-        return true;
-    return call_problem(call, 403, "forbidden_tenant",
-                        "this token acts for one tenant; a destination is held for all of them");
-}
-
 /* `reason` is read only for a pause. */
 static void pause_or_resume(struct call *call, enum hold_kind kind)
 {
     static const char *const pause_names[] = { "reason", "tenant", NULL }, *const resume_names[] = { "tenant", NULL };
     struct hold_order order = { .kind = kind };
-    if (!may_hold(call))
-        return;
     json_t *body = body_object(call, kind == ORDER_PAUSE ? pause_names : resume_names);
     if (!body)
         return;
@@ -407,8 +396,6 @@ void handle_destination_contingency(struct call *call)
     static const char *const names[] = { "enter", "reason", NULL };
     struct slice reason;
     bool enter;
-    if (!may_hold(call))
-        return;
     json_t *body = body_object(call, names);
     if (!body)
         return;

@@ -289,10 +289,6 @@ void handle_incident_patch(struct call *call)
     if (!one)
         return;
     call->context = one;
-    if (call->tenant_bound.data) {
-        call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; an incident concerns all of them");
-        return;
-    }
     json_t *body = body_object(call, names);
     if (!body)
         return;

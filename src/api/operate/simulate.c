@@ -229,11 +229,6 @@ static void start(struct call *call)
 
 void handle_simulate(struct call *call)
 {
-    if (call->tenant_bound.data) {
-        call_problem(call, 403, "forbidden_tenant",
-                     "this token acts for one tenant; a simulation is of a whole destination");
-        return;
-    }
     struct simulation *simulation = call_alloc(call, sizeof *simulation);
     if (!simulation)
         return;

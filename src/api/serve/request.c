@@ -22,7 +22,6 @@ enum {
     ANSWER_HEADERS_BYTES_MAX = 4096,
     PAYLOADS_A_PAGE = 50,
     BODY_OVERHEAD_BYTES = 64 * 1024, /* of a job's JSON around its payload */
-    MIDDLE_BODY_BYTES_MAX = 1 << 20,
 };
 
 static bool has_scope(struct call *call)
@@ -63,6 +62,14 @@ static bool authorise(struct call *call)
     if (call->who.data && (!token->tenant || call->tenant_bound.data))
         return has_scope(call);
     return call_no_memory(call);
+}
+
+/* A call about what all tenants share. False: answered already. */
+static bool is_for_caller(struct call *call)
+{
+    const char *shared = call->route->shared;
+    return !shared || !call->tenant_bound.data ||
+           call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; %s", shared);
 }
 
 static void on_client_gone(void *context)
@@ -167,23 +174,10 @@ void api_request(void *context, struct client *client, const struct http_head *h
         route_problem(call, head->path);
     else if (api->stopping)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
-    else if (authorise(call) && address_is_clean(call) && query_is_known(call) && has_room(call))
+    else if (authorise(call) && address_is_clean(call) && query_is_known(call) && is_for_caller(call) &&
+             has_room(call))
         call->route->handle(call);
 }
-
-/* All other calls take small ones. */
-static const struct {
-    void (*handle)(struct call *call);
-    size_t max; /* 0: as limits.payload has it */
-} long_bodies[] = {
-    { handle_jobs_post, 0 },
-    { handle_job_retry, 0 },
-    { handle_jobs_batch, BATCH_BODY_BYTES_MAX },
-    { handle_leases_ack, MIDDLE_BODY_BYTES_MAX },
-    { handle_leases_nack, MIDDLE_BODY_BYTES_MAX },
-    { handle_leases_extend, MIDDLE_BODY_BYTES_MAX },
-    { handle_decide, MIDDLE_BODY_BYTES_MAX },
-};
 
 static bool refuse_body(struct body_verdict *verdict, int status, const char *type, const char *format, ...)
     PRINTF_LIKE(4, 5);
@@ -205,15 +199,11 @@ bool api_takes_body(void *context, const struct http_head *head, int64_t length,
     const struct route *route = route_for(method_of(head), head->path);
     struct slice found = http_head_find(head, SLICE("Authorization")), bearer = found.data ? found : SLICE("");
     int64_t payload_max = api->config->payload_bytes_max;
-    bool is_job = false;
-    ret_verdict->max = SMALL_BODY_BYTES_MAX;
+    size_t max = route ? route->body_bytes_max : 0;
+    bool is_job = max == BODY_OF_PAYLOAD; /* of which each byte may be written \u00xx */
+    ret_verdict->max = is_job ? (size_t)payload_max * 6 + BODY_OVERHEAD_BYTES : max > 0 ? max : SMALL_BODY_BYTES_MAX;
     if (api->tokens && !tokens_find_bearer(api->tokens, bearer) && !relay_is_from_node(api, bearer))
         return refuse_body(ret_verdict, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
-    for (size_t i = 0; i < sizeof long_bodies / sizeof *long_bodies && route; i++)
-        if (long_bodies[i].handle == route->handle) {
-            is_job = long_bodies[i].max == 0; /* of which each byte may be written \u00xx */
-            ret_verdict->max = is_job ? (size_t)payload_max * 6 + BODY_OVERHEAD_BYTES : long_bodies[i].max;
-        }
     if (length >= 0 ? (size_t)length <= ret_verdict->max : ret_verdict->max > SMALL_BODY_BYTES_MAX)
         return true;
     if (is_job)
