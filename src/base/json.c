@@ -276,6 +276,18 @@ void json_member_bytes(struct json_writer *json, const char *name, const char *n
     json_put_base64(json, bytes);
 }
 
+void json_member_object(struct json_writer *json, const char *name)
+{
+    json_name(json, name);
+    json_object_begin(json);
+}
+
+void json_member_array(struct json_writer *json, const char *name)
+{
+    json_name(json, name);
+    json_array_begin(json);
+}
+
 void json_member_string(struct json_writer *json, const char *name, struct slice value)
 {
     json_name(json, name);
@@ -293,10 +305,25 @@ void json_member_given(struct json_writer *json, const char *name, struct slice 
         json_member_string(json, name, value);
 }
 
+void json_member_or_null(struct json_writer *json, const char *name, struct slice value)
+{
+    json_name(json, name);
+    if (value.len > 0)
+        json_put_string(json, value);
+    else
+        json_put_null(json);
+}
+
 void json_member_int(struct json_writer *json, const char *name, int64_t value)
 {
     json_name(json, name);
     json_put_int(json, value);
+}
+
+void json_member_real(struct json_writer *json, const char *name, double value)
+{
+    json_name(json, name);
+    json_put_real(json, value);
 }
 
 void json_member_bool(struct json_writer *json, const char *name, bool value)

@@ -42,12 +42,16 @@ void json_put_raw(struct json_writer *json, struct slice value);
 /* `name` with the text when it is UTF-8, else `name_base64`. */
 void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes);
 
-/* A name and its value at once. */
+/* A name and its value at once; of the first two the beginning. */
+void json_member_object(struct json_writer *json, const char *name);
+void json_member_array(struct json_writer *json, const char *name);
 void json_member_string(struct json_writer *json, const char *name, struct slice value);
 void json_member_text(struct json_writer *json, const char *name, const char *value);
-/* Left out when empty. */
+/* Left out when empty, or then null. */
 void json_member_given(struct json_writer *json, const char *name, struct slice value);
+void json_member_or_null(struct json_writer *json, const char *name, struct slice value);
 void json_member_int(struct json_writer *json, const char *name, int64_t value);
+void json_member_real(struct json_writer *json, const char *name, double value);
 void json_member_bool(struct json_writer *json, const char *name, bool value);
 /* Left out when the instant is INSTANT_NONE. */
 void json_member_instant(struct json_writer *json, const char *name, instant value);

@@ -29,8 +29,7 @@ static void append_json(const struct library *libraries, size_t count, struct bu
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
     json_member_text(&json, "version", INSIST_VERSION);
-    json_name(&json, "libraries");
-    json_object_begin(&json);
+    json_member_object(&json, "libraries");
     for (size_t i = 0; i < count; i++)
         json_member_text(&json, libraries[i].name, libraries[i].version);
     json_object_end(&json);

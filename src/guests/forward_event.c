@@ -117,8 +117,7 @@ static void write_cloudevent(struct json_writer *json, const struct forward_even
     json_member_string(json, "subject", event->job);
     json_member_instant(json, "time", event->at);
     json_member_text(json, "datacontenttype", "application/json");
-    json_name(json, "data");
-    json_object_begin(json);
+    json_member_object(json, "data");
     json_member_string(json, "job", event->job);
     json_member_string(json, "tenant", event->tenant);
     json_member_string(json, "destination", event->destination);
@@ -135,8 +134,7 @@ static void write_cloudevent(struct json_writer *json, const struct forward_even
 static void write_types(struct json_writer *json, const char *first, const char *second)
 {
     json_member_text(json, "type", first);
-    json_name(json, "types");
-    json_array_begin(json);
+    json_member_array(json, "types");
     json_put_string(json, slice_from(first));
     json_put_string(json, slice_from(second));
     json_array_end(json);
@@ -234,8 +232,7 @@ void forward_callback_write(struct buffer *out, const struct forward_event *read
     json_object_begin(&json);
     json_member_text(&json, "type", type);
     json_member_instant(&json, "timestamp", read->event->at);
-    json_name(&json, "data");
-    json_object_begin(&json);
+    json_member_object(&json, "data");
     json_member_string(&json, "id", job->id);
     json_member_string(&json, "tenant", job->tenant);
     json_member_string(&json, "destination", job->destination);

@@ -62,8 +62,7 @@ static void append_status(const struct health_config *health, struct buffer *bod
     struct json_writer json = json_writer(body);
     json_object_begin(&json);
     json_member_text(&json, "status", word);
-    json_name(&json, "services");
-    json_object_begin(&json);
+    json_member_object(&json, "services");
     for (size_t i = 0; i < health->expect_services.count; i++)
         json_member_text(&json, health->expect_services.items[i], word);
     json_object_end(&json);

@@ -23,8 +23,7 @@ static bool first_of_name(const struct figure *figure)
 
 static void put_figures(struct json_writer *json, const struct report *report)
 {
-    json_name(json, "figures");
-    json_object_begin(json);
+    json_member_object(json, "figures");
     for (const struct figure *figure = figures; figure->name; figure++) {
         if (!first_of_name(figure))
             continue;
@@ -37,8 +36,7 @@ static void put_figures(struct json_writer *json, const struct report *report)
 static void put_targets(struct json_writer *json, const struct run *run)
 {
     const struct report *report = &run->report;
-    json_name(json, "targets");
-    json_array_begin(json);
+    json_member_array(json, "targets");
     for (const struct figure *figure = figures; figure->name; figure++) {
         char target[FIGURE_TEXT_BYTES];
         if (figure->target == TARGET_NONE || !figure_is_asked_for(figure, run))
@@ -63,8 +61,7 @@ static void put_targets(struct json_writer *json, const struct run *run)
 
 static void put_histogram(struct json_writer *json, const struct ledger *ledger)
 {
-    json_name(json, "waits");
-    json_array_begin(json);
+    json_member_array(json, "waits");
     for (int i = 0; i < LEDGER_HISTOGRAM; i++) {
         json_object_begin(json);
         json_name(json, "upToMs");
@@ -89,12 +86,10 @@ static void put_curves(struct json_writer *json, const struct ledger *ledger)
         { "throttled", offsetof(struct ledger_step, throttled) }, { "dead", offsetof(struct ledger_step, dead) },
         { "queue", offsetof(struct ledger_step, queue) },
     };
-    json_name(json, "curves");
-    json_object_begin(json);
+    json_member_object(json, "curves");
     json_member_int(json, "stepMs", ledger->step_ms);
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++) {
-        json_name(json, curves[i].name);
-        json_array_begin(json);
+        json_member_array(json, curves[i].name);
         for (size_t step = 0; step < ledger->step_count; step++) {
             int64_t value;
             memcpy(&value, (const char *)&ledger->steps[step] + curves[i].offset, sizeof value);
@@ -107,8 +102,7 @@ static void put_curves(struct json_writer *json, const struct ledger *ledger)
 
 static void put_answers(struct json_writer *json, const struct model_figures *model)
 {
-    json_name(json, "answers");
-    json_object_begin(json);
+    json_member_object(json, "answers");
     for (int i = 0; i < MODEL_ANSWER_COUNT; i++)
         json_member_int(json, model_answer_name((enum model_answer)i), model->answers[i]);
     json_object_end(json);
@@ -116,8 +110,7 @@ static void put_answers(struct json_writer *json, const struct model_figures *mo
 
 static void put_holds(struct json_writer *json, const struct sim_hold *holds)
 {
-    json_name(json, "heldMs");
-    json_object_begin(json);
+    json_member_object(json, "heldMs");
     for (; holds->by; holds++)
         json_member_int(json, holds->by, holds->ms);
     json_object_end(json);
@@ -128,8 +121,7 @@ static void put_backlog(struct json_writer *json, const struct run *run)
     const struct backlog *backlog = run->settings->backlog;
     if (!backlog)
         return;
-    json_name(json, "backlog");
-    json_object_begin(json);
+    json_member_object(json, "backlog");
     json_member_text(json, "destination", backlog->destination);
     json_member_text(json, "mode", run->result.mode);
     json_member_instant(json, "at", run->settings->start);
@@ -153,8 +145,7 @@ static void put_run(struct json_writer *json, const struct run *run)
     json_member_int(json, "seed", (int64_t)settings->seed);
     json_member_int(json, "forMs", settings->load.for_ms);
     json_member_int(json, "tenants", settings->load.tenants);
-    json_name(json, "outages");
-    json_array_begin(json);
+    json_member_array(json, "outages");
     for (size_t i = 0; i < settings->model.outage_count; i++) {
         const struct model_outage *outage = &settings->model.outages[i];
         json_object_begin(json);
@@ -178,14 +169,12 @@ void report_json(const struct run *runs, size_t count, struct buffer *out)
 {
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
-    json_name(&json, "runs");
-    json_array_begin(&json);
+    json_member_array(&json, "runs");
     for (size_t i = 0; i < count; i++)
         put_run(&json, &runs[i]);
     json_array_end(&json);
     if (count == 2) {
-        json_name(&json, "differences");
-        json_object_begin(&json);
+        json_member_object(&json, "differences");
         for (const struct figure *figure = figures; figure->name; figure++) {
             if (!first_of_name(figure))
                 continue;

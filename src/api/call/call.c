@@ -66,6 +66,7 @@ void call_free(struct call *call)
         call->forget(call);
     batch_free(call->batch);
     buffer_release(&call->answer.headers);
+    buffer_release(&call->answer.body);
     buffer_release(&call->request);
     arena_release(&call->memory);
     free(call);
@@ -148,6 +149,20 @@ void call_json(struct call *call, int status, struct buffer *body)
     call_send(call, status, "application/json", body);
 }
 
+struct json_writer *call_answer(struct call *call)
+{
+    call->answer.body = call_buffer();
+    call->answer.json = json_writer(&call->answer.body);
+    json_object_begin(&call->answer.json);
+    return &call->answer.json;
+}
+
+void call_answer_send(struct call *call, int status)
+{
+    json_object_end(&call->answer.json);
+    call_json(call, status, &call->answer.body);
+}
+
 bool call_problem(struct call *call, int status, const char *type, const char *format, ...)
 {
     char detail[DETAIL_BYTES_MAX];
@@ -184,6 +199,11 @@ void *call_alloc(struct call *call, size_t size)
     if (!memory)
         call_no_memory(call);
     return memory;
+}
+
+void *call_context(struct call *call, size_t size)
+{
+    return call->context = call_alloc(call, size);
 }
 
 /* A page that cannot be read is met again and again; once a minute is enough to be heard. */

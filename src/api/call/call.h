@@ -67,6 +67,8 @@ struct call {
         struct buffer headers;
         bool cached; /* they say for how long */
         int retry_after_s; /* of a 429 or 503; 0: as usual */
+        struct buffer body;
+        struct json_writer json; /* into it: see call_answer */
     } answer;
     const struct route *route;
     struct arena memory;
@@ -108,6 +110,10 @@ void call_add_header(struct call *call, const char *name, const char *value);
 /* The tenant that the call may act for: `asked`, or the token's own. False: answered with 403 already. */
 bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant);
 
+/* Begins an answer, one JSON object, that its writer fills; it goes with the call if it is not sent. */
+struct json_writer *call_answer(struct call *call);
+/* Ends the object and sends it. */
+void call_answer_send(struct call *call, int status);
 /* Sends a JSON body; `body` is released. */
 void call_json(struct call *call, int status, struct buffer *body);
 /* Sends any body; `body` is released. */
@@ -120,8 +126,10 @@ bool call_problem(struct call *call, int status, const char *type, const char *f
 /* The same about a place in the request's body, given as `line` and `column` where it is known. */
 bool call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail);
 bool call_no_memory(struct call *call);
-/* Memory that lasts as long as the call; NULL: there is none, and that is answered. */
+/* Zeroed memory that lasts as long as the call; NULL: there is none, and that is answered. */
 void *call_alloc(struct call *call, size_t size);
+/* The same as the call's context. */
+void *call_context(struct call *call, size_t size);
 /* The problem that a failed store gives. */
 void call_store_problem(struct call *call, enum status status, const struct error *err);
 

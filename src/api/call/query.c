@@ -122,37 +122,9 @@ bool call_cursor(struct call *call, const char *name, int64_t *ret_cursor)
     return true;
 }
 
-static void forget_list(struct call *call)
-{
-    struct call_list *list = call->context;
-    buffer_release(&list->body);
-}
-
-void call_list_begin(struct call *call, struct call_list *list, const char *name)
-{
-    list->body = call_buffer();
-    list->json = json_writer(&list->body);
-    call->context = list;
-    call->forget = forget_list;
-    json_object_begin(&list->json);
-    json_name(&list->json, name);
-    json_array_begin(&list->json);
-}
-
-/* The id of an event, as text: one day it is more than a number, and then scripts must not have counted with it. */
-static void json_member_id(struct json_writer *json, const char *name, int64_t id)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, id);
-    json_member_text(json, name, text);
-}
-
 void json_member_cursor(struct json_writer *json, int64_t next)
 {
-    if (next > 0) {
-        json_member_id(json, "next", next);
-        return;
-    }
-    json_name(json, "next");
-    json_put_null(json);
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, next);
+    json_member_or_null(json, "next", slice_from(next > 0 ? text : ""));
 }

@@ -26,12 +26,6 @@ bool query_is_known(struct call *call);
 bool call_limit(struct call *call, size_t *ret_limit);
 /* A number that an earlier page gave; 0 when absent. False: answered already. */
 bool call_cursor(struct call *call, const char *name, int64_t *ret_cursor);
-/* An answer `{"NAME": [...` that grows piece by piece. It is the beginning of the call's context, and goes with the call. */
-struct call_list {
-    struct buffer body;
-    struct json_writer json;
-};
-void call_list_begin(struct call *call, struct call_list *list, const char *name);
 /* "next": the cursor of the next page, as text, or null. */
 void json_member_cursor(struct json_writer *json, int64_t next);
 

@@ -143,8 +143,7 @@ static void write_group(struct json_writer *json, const struct summary *summary,
     json_member_int(json, "tenants", group->tenants);
     json_member_instant(json, "oldest_at", group->oldest_at);
     json_member_instant(json, "newest_at", group->newest_at);
-    json_name(json, "by_hour");
-    json_array_begin(json);
+    json_member_array(json, "by_hour");
     for (size_t i = 0; i < HOURS; i++)
         json_put_int(json, group->by_hour[i]);
     json_array_end(json);
@@ -167,21 +166,17 @@ static void answer(struct call *call)
     for (struct map_entry *entry; (entry = map_next(&summary->groups, &cursor));)
         sorted[count++] = entry->value;
     qsort(sorted, count, sizeof *sorted, most_first);
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_text(&json, "by", summary->by);
-    json_name(&json, "groups");
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_text(json, "by", summary->by);
+    json_member_array(json, "groups");
     for (size_t i = 0; i < count; i++)
-        write_group(&json, summary, sorted[i]);
-    json_array_end(&json);
-    json_member_int(&json, "dead", summary->counted);
-    json_member_int(&json, "others", summary->others);
+        write_group(json, summary, sorted[i]);
+    json_array_end(json);
+    json_member_int(json, "dead", summary->counted);
+    json_member_int(json, "others", summary->others);
     if (summary->tenant_count == TENANTS_MAX)
-        json_member_bool(&json, "tenants_or_more", true);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+        json_member_bool(json, "tenants_or_more", true);
+    call_answer_send(call, 200);
 }
 
 static enum status count_piece(struct call *call, struct store_reader *reader, struct error *err)
@@ -216,7 +211,7 @@ void handle_dead_summary(struct call *call)
 {
     static const char *const keys[] = { "code", "tenant", "destination", "fingerprint" };
     struct slice by = call_query(call, "by");
-    struct summary *summary = call_alloc(call, sizeof *summary);
+    struct summary *summary = call_context(call, sizeof *summary);
     if (!summary)
         return;
     *summary = (struct summary){ .now = api_now(call->api),
@@ -237,7 +232,6 @@ void handle_dead_summary(struct call *call)
     summary->walk.filter.state = STATE_DEAD;
     summary->walk.filter.brief = true;
     summary->walk.filter.before_seq = 0;
-    call->context = summary;
     map_init(&summary->groups, call->api->settings.seed);
     call->forget = forget_summary;
     destination_check(call, read_summary);
@@ -295,11 +289,10 @@ static void begin_export(struct call *call)
 
 void handle_dead_export(struct call *call)
 {
-    struct export *export = call_alloc(call, sizeof *export);
+    struct export *export = call_context(call, sizeof *export);
     if (!export || !query_filter(call, &export->walk))
         return;
     export->walk.filter.state = STATE_DEAD;
-    call->context = export;
     call->forget = forget_export;
     destination_check(call, begin_export);
 }

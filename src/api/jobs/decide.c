@@ -122,10 +122,9 @@ static void decide_now(struct call *call)
 
 void handle_decide(struct call *call)
 {
-    struct decide_call *asked = call_alloc(call, sizeof *asked);
+    struct decide_call *asked = call_context(call, sizeof *asked);
     if (!asked)
         return;
     asked->memory = &call->memory;
-    call->context = asked;
     decide_now(call);
 }

@@ -235,8 +235,7 @@ static void write_many(struct json_writer *json, const struct call *call, const 
     json_object_begin(json);
     json_member_int(json, "accepted", (int64_t)many->accepted);
     json_member_int(json, "duplicates", (int64_t)many->duplicates);
-    json_name(json, "rejected");
-    json_array_begin(json);
+    json_member_array(json, "rejected");
     for (size_t i = 0; i < many->rejection_count; i++) {
         json_object_begin(json);
         json_member_int(json, "index", (int64_t)many->rejections[i].index);

@@ -80,8 +80,7 @@ static void write_attempts(struct json_writer *json, const struct job *job, cons
 {
     instant claimed_at = INSTANT_NONE;
     int64_t generation = first_generation(job, view);
-    json_name(json, "attempts");
-    json_array_begin(json);
+    json_member_array(json, "attempts");
     for (size_t i = 0; i < view->event_count; i++) {
         const struct event *event = &view->events[i];
         if (event->type == EVENT_TYPE_CLAIMED)

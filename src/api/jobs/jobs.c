@@ -89,11 +89,8 @@ static void job_was_read(struct call *call)
 /* Its memory as the call's context. NULL: answered already. */
 static struct one_job *one_job_of(struct call *call)
 {
-    struct one_job *one = call_alloc(call, sizeof *one);
-    if (!one)
-        return NULL;
-    call->context = one;
-    return call_tenant(call, call_query(call, "tenant"), &one->tenant) ? one : NULL;
+    struct one_job *one = call_context(call, sizeof *one);
+    return one && call_tenant(call, call_query(call, "tenant"), &one->tenant) ? one : NULL;
 }
 
 /* Goes on with `found`, or answers that there is none. */
@@ -221,20 +218,16 @@ struct job_page {
 static void answer_page(struct call *call)
 {
     const struct job_page *page = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, page->name);
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_array(json, page->name);
     for (size_t i = 0; i < page->count; i++) {
         struct job_view view = { .destination = config_destination(call->api->config, page->jobs[i].destination),
                                  .held_by = held_by_of(call, &page->jobs[i]), .payload = page->payload };
-        job_json_write(&json, &page->jobs[i], &view);
+        job_json_write(json, &page->jobs[i], &view);
     }
-    json_array_end(&json);
-    json_member_cursor(&json, page->next);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    json_array_end(json);
+    json_member_cursor(json, page->next);
+    call_answer_send(call, 200);
 }
 
 /* Where few of many rows are wanted, a piece finds few or none, and the next goes on. */
@@ -274,7 +267,7 @@ static void read_list(struct call *call)
 
 static void list_jobs(struct call *call, const char *name, enum job_state state)
 {
-    struct job_page *page = call_alloc(call, sizeof *page);
+    struct job_page *page = call_context(call, sizeof *page);
     if (!page || !query_filter(call, &page->walk) || !call_limit(call, &page->limit) ||
         !read_payload_wish(call, &page->payload))
         return;
@@ -284,7 +277,6 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
     if (page->payload && page->limit > PAYLOADS_MAX)
         page->limit = PAYLOADS_MAX;
     page->jobs = arena_alloc_array(&call->memory, page->limit, sizeof *page->jobs);
-    call->context = page;
     if (page->jobs)
         destination_check(call, read_list);
     else
@@ -305,13 +297,10 @@ void handle_dead_list(struct call *call)
 
 static void answer_purged(struct call *call)
 {
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_int(&json, "matched", 1);
-    json_member_int(&json, "purged", 1);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    struct json_writer *json = call_answer(call);
+    json_member_int(json, "matched", 1);
+    json_member_int(json, "purged", 1);
+    call_answer_send(call, 200);
 }
 
 static void answer_action(struct call *call)

@@ -170,8 +170,7 @@ static void write_taken(struct call *call)
     taking->body = call_buffer();
     struct json_writer json = json_writer(&taking->body);
     json_object_begin(&json);
-    json_name(&json, "leases");
-    json_array_begin(&json);
+    json_member_array(&json, "leases");
     for (; taking->given < taking->count; taking->given++) {
         const struct job *job = &taking->jobs[taking->given];
         if (taking->given > 0 && taking->body.len + job->payload.len > LEASED_BYTES_MAX)
@@ -282,7 +281,7 @@ void handle_leases_post(struct call *call)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return;
     }
-    struct taking *taking = call_alloc(call, sizeof *taking);
+    struct taking *taking = call_context(call, sizeof *taking);
     if (!taking)
         return;
     json_t *body = body_object(call, names);
@@ -294,7 +293,6 @@ void handle_leases_post(struct call *call)
         return;
     taking->call = call;
     taking->request.done = on_leased;
-    call->context = taking;
     if (call->wait_s > 0)
         client_follows(call->client); /* that it has gone is heard of before there is work for it, here or at another node */
     ask(call, taking->request.destination, run_taking, answer_taken);
@@ -363,24 +361,20 @@ static void answer_leases(struct call *call, const struct lease_list *list, cons
         call_problem(call, 409, "lease_lost", "the lease has run out or was settled already; nothing was changed");
         return;
     }
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_int(&json, done, (int64_t)*ret_done);
-    json_member_int(&json, "lost", (int64_t)(batch->count - *ret_done));
+    struct json_writer *json = call_answer(call);
+    json_member_int(json, done, (int64_t)*ret_done);
+    json_member_int(json, "lost", (int64_t)(batch->count - *ret_done));
     if (batch->ops[0].kind == OP_EXTEND)
-        json_member_instant(&json, "lease_until", batch->ops[0].extend.lease_until);
-    json_name(&json, "results");
-    json_array_begin(&json);
+        json_member_instant(json, "lease_until", batch->ops[0].extend.lease_until);
+    json_member_array(json, "results");
     for (size_t i = 0; i < batch->count; i++) {
-        json_object_begin(&json);
-        json_member_string(&json, "lease", list->texts[i]);
-        json_member_text(&json, "status", batch->ops[i].status == STATUS_OK ? done : "lease_lost");
-        json_object_end(&json);
+        json_object_begin(json);
+        json_member_string(json, "lease", list->texts[i]);
+        json_member_text(json, "status", batch->ops[i].status == STATUS_OK ? done : "lease_lost");
+        json_object_end(json);
     }
-    json_array_end(&json);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    json_array_end(json);
+    call_answer_send(call, 200);
 }
 
 static void answer_acked(struct call *call)

@@ -113,8 +113,7 @@ void letter_counts_add(struct call *call, struct letter_counts *counts, const st
 static void groups_write(struct json_writer *json, const char *name, struct map *groups)
 {
     size_t cursor = 0;
-    json_name(json, name);
-    json_object_begin(json);
+    json_member_object(json, name);
     for (struct map_entry *entry; (entry = map_next(groups, &cursor));) {
         json_name_any(json, entry->key);
         json_put_int(json, *(const int64_t *)entry->value);

@@ -43,10 +43,9 @@ static void plan_forget(struct call *call)
 /* NULL: answered. What dies from now on is not meant. */
 static struct plan *plan_of(struct call *call, const json_t *body)
 {
-    struct plan *plan = call_alloc(call, sizeof *plan);
+    struct plan *plan = call_context(call, sizeof *plan);
     if (!plan)
         return NULL;
-    memset(plan, 0, sizeof *plan);
     if (!body_filter(call, body, &plan->walk))
         return NULL;
     const json_t *dry_run = member_get(body, "dry_run");
@@ -61,7 +60,6 @@ static struct plan *plan_of(struct call *call, const json_t *body)
     plan->walk.filter.brief = true; /* to be counted */
     plan->dry_run = json_is_true(dry_run);
     letter_counts_init(&plan->counts, call->api->settings.seed);
-    call->context = plan;
     call->forget = plan_forget;
     return plan;
 }
@@ -83,12 +81,9 @@ static enum status count_piece(struct call *call, struct store_reader *reader, s
 static void answer_dry_run(struct call *call)
 {
     struct plan *plan = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    letter_counts_write(&json, &plan->counts);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    struct json_writer *json = call_answer(call);
+    letter_counts_write(json, &plan->counts);
+    call_answer_send(call, 200);
 }
 
 static void letters_counted(struct call *call)
@@ -113,14 +108,11 @@ static void redrive_begun(struct call *call)
         call_problem(call, 503, "not_begun", "%s", plan->status != STATUS_OK ? plan->error.text : plan->saved.error.text);
         return;
     }
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_text(&json, "id", plan->record.id);
-    json_member_text(&json, "state", redrive_state_name(plan->record.state));
-    json_member_int(&json, "matched", plan->record.matched);
-    json_object_end(&json);
-    call_json(call, 202, &body);
+    struct json_writer *json = call_answer(call);
+    json_member_text(json, "id", plan->record.id);
+    json_member_text(json, "state", redrive_state_name(plan->record.state));
+    json_member_int(json, "matched", plan->record.matched);
+    call_answer_send(call, 202);
 }
 
 /* The engine's copy lives on without the call. */
@@ -258,34 +250,24 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
 static void answer_page(struct call *call)
 {
     const struct redrive_page *page = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "redrives");
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_array(json, "redrives");
     for (size_t i = 0; i < page->count; i++)
-        show_value(call, &json, page->values[i], page->counts[i]);
-    json_array_end(&json);
-    json_name(&json, "next");
-    if (page->next.len > 0)
-        json_put_string(&json, page->next);
-    else
-        json_put_null(&json);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+        show_value(call, json, page->values[i], page->counts[i]);
+    json_array_end(json);
+    json_member_or_null(json, "next", page->next);
+    call_answer_send(call, 200);
 }
 
 void handle_redrives_list(struct call *call)
 {
-    struct redrive_page *page = call_alloc(call, sizeof *page);
+    struct redrive_page *page = call_context(call, sizeof *page);
     if (!page)
         return;
-    memset(page, 0, sizeof *page);
     if (!call_limit(call, &page->limit))
         return;
     page->limit = page->limit < REDRIVES_MAX ? page->limit : REDRIVES_MAX;
     page->before = call_query(call, "cursor");
-    call->context = page;
     call_read(call, read_page, answer_page);
 }
 
@@ -327,12 +309,10 @@ static void answer_one(struct call *call)
 
 static struct redrive_page *one_of(struct call *call)
 {
-    struct redrive_page *page = call_alloc(call, sizeof *page);
+    struct redrive_page *page = call_context(call, sizeof *page);
     if (!page)
         return NULL;
-    memset(page, 0, sizeof *page);
     page->counts = call_alloc(call, sizeof *page->counts);
-    call->context = page;
     return page->counts ? page : NULL;
 }
 
@@ -396,13 +376,10 @@ void handle_redrive_undo(struct call *call)
 static void purge_answer(struct call *call)
 {
     const struct plan *plan = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_int(&json, "matched", plan->counts.matched);
-    json_member_int(&json, "purged", plan->purged);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    struct json_writer *json = call_answer(call);
+    json_member_int(json, "matched", plan->counts.matched);
+    json_member_int(json, "purged", plan->purged);
+    call_answer_send(call, 200);
 }
 
 static void purge_next(struct call *call);

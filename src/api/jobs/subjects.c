@@ -129,12 +129,10 @@ static void job_line(struct buffer *out, const struct found_job *found)
                                    .event_count = found->event_count };
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
-    json_name(&json, "job");
-    json_object_begin(&json);
+    json_member_object(&json, "job");
     job_json_members(&json, &found->job, &view);
     json_object_end(&json);
-    json_name(&json, "found_in");
-    json_array_begin(&json);
+    json_member_array(&json, "found_in");
     for (unsigned place = 1; place <= SUBJECT_IN_TENANT; place <<= 1)
         if (found->places & place)
             json_put_string(&json, slice_from(subject_place_name(place)));
@@ -158,8 +156,7 @@ static void last_line(struct buffer *out, const struct telling *telling)
 {
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
-    json_name(&json, "found");
-    json_object_begin(&json);
+    json_member_object(&json, "found");
     json_member_int(&json, "jobs", telling->job_count);
     json_member_int(&json, "events", telling->event_count);
     json_object_end(&json);
@@ -201,14 +198,12 @@ static bool subject_of(struct call *call, struct subject *ret_subject, struct sl
 
 void handle_subject_get(struct call *call)
 {
-    struct telling *telling = call_alloc(call, sizeof *telling);
+    struct telling *telling = call_context(call, sizeof *telling);
     if (!telling)
         return;
-    memset(telling, 0, sizeof *telling);
     if (!subject_of(call, &telling->subject, &telling->tenant))
         return;
     telling->until = api_now(call->api);
-    call->context = telling;
     call->forget = telling_forget;
     call_stream(call, "application/x-ndjson", read_piece, next_piece);
 }
@@ -235,13 +230,10 @@ static void erasure_begun(struct call *call)
                      order->status != STATUS_OK ? order->error.text : order->saved.error.text);
         return;
     }
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_text(&json, "id", order->id);
-    json_member_text(&json, "state", "running");
-    json_object_end(&json);
-    call_json(call, 202, &body);
+    struct json_writer *json = call_answer(call);
+    json_member_text(json, "id", order->id);
+    json_member_text(json, "state", "running");
+    call_answer_send(call, 202);
 }
 
 /* The engine's copy lives on without the call. */
@@ -266,14 +258,12 @@ static bool run_begin(struct call *call, struct engine *engine)
 
 void handle_subject_delete(struct call *call)
 {
-    struct erasure_order *order = call_alloc(call, sizeof *order);
+    struct erasure_order *order = call_context(call, sizeof *order);
     struct subject subject;
     if (!order)
         return;
-    memset(order, 0, sizeof *order);
     if (!subject_of(call, &subject, &order->tenant))
         return;
-    call->context = order;
     ask(call, SLICE(""), run_begin, erasure_begun);
 }
 
@@ -289,8 +279,7 @@ struct erasure_page {
 /* What no daemon can reach is said to who asks. */
 static void not_reached_write(struct json_writer *json)
 {
-    json_name(json, "not_reached");
-    json_array_begin(json);
+    json_member_array(json, "not_reached");
     json_put_string(json, SLICE("backups and copies of the store"));
     json_put_string(json, SLICE("files that dead export and dead purge --archive have written"));
     json_put_string(json, SLICE("what destinations, logs and those who follow events have received"));
@@ -325,34 +314,24 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
 static void answer_page(struct call *call)
 {
     const struct erasure_page *page = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "erasures");
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_array(json, "erasures");
     for (size_t i = 0; i < page->count; i++)
-        erasure_show(call, &json, page->saved[i].value);
-    json_array_end(&json);
-    json_name(&json, "next");
-    if (page->count == page->limit)
-        json_put_string(&json, page->saved[page->count - 1].name);
-    else
-        json_put_null(&json);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+        erasure_show(call, json, page->saved[i].value);
+    json_array_end(json);
+    json_member_or_null(json, "next", page->count == page->limit ? page->saved[page->count - 1].name : SLICE(""));
+    call_answer_send(call, 200);
 }
 
 void handle_erasures_list(struct call *call)
 {
-    struct erasure_page *page = call_alloc(call, sizeof *page);
+    struct erasure_page *page = call_context(call, sizeof *page);
     if (!page)
         return;
-    memset(page, 0, sizeof *page);
     if (!call_limit(call, &page->limit))
         return;
     page->limit = page->limit < ERASURES_A_PAGE ? page->limit : ERASURES_A_PAGE;
     page->before = call_query(call, "cursor");
-    call->context = page;
     call_read(call, read_page, answer_page);
 }
 
@@ -378,10 +357,6 @@ static void answer_one(struct call *call)
 
 void handle_erasure_get(struct call *call)
 {
-    struct erasure_page *page = call_alloc(call, sizeof *page);
-    if (!page)
-        return;
-    memset(page, 0, sizeof *page);
-    call->context = page;
-    call_read(call, read_one, answer_one);
+    if (call_context(call, sizeof(struct erasure_page)))
+        call_read(call, read_one, answer_one);
 }

@@ -531,8 +531,7 @@ static void write_queue(struct json_writer *json, const struct why_place *place)
 {
     const struct queue_place *queue = &place->queue;
     bool all_counted = place->ahead < WHY_AHEAD_MAX;
-    json_name(json, "queue");
-    json_object_begin(json);
+    json_member_object(json, "queue");
     json_member_int(json, "ahead", (int64_t)place->ahead);
     json_member_bool(json, "ahead_or_more", !all_counted);
     json_member_int(json, "before", queue->before);

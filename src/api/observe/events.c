@@ -153,15 +153,15 @@ struct event_question {
 
 /* An answer that grows read by read. */
 struct event_page {
-    struct call_list list; /* first */
     struct event_question question;
     struct trail_place last; /* behind the newest that was looked at */
     size_t taken, looked_at;
     bool more; /* the read before had as many as it may have */
 };
 
-static void take_events(struct event_page *page, const struct event *events, size_t count)
+static void take_events(struct call *call, const struct event *events, size_t count)
 {
+    struct event_page *page = call->context;
     const struct event_question *question = &page->question;
     for (size_t i = 0; i < count && page->taken < question->limit; i++) {
         if (events[i].number <= trail_place_last(&question->after, events[i].number))
@@ -170,10 +170,10 @@ static void take_events(struct event_page *page, const struct event *events, siz
         trail_place_advance(&page->last, events[i].number);
         if (!event_filter_takes(&question->filter, &events[i]))
             continue;
-        if (question->documents && !event_write_documents(&page->list.json, &events[i]))
+        if (question->documents && !event_write_documents(&call->answer.json, &events[i]))
             continue;
         if (!question->documents)
-            event_write(&page->list.json, &events[i]);
+            event_write(&call->answer.json, &events[i]);
         page->taken++;
     }
 }
@@ -196,7 +196,7 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
     else
         status = trail_place_read(reader, &page->last, max, &memory, &events, &count, err);
     if (status == STATUS_OK) {
-        take_events(page, events, count);
+        take_events(call, events, count);
         page->more = filter->job.len == 0 && count == max;
     }
     arena_release(&memory);
@@ -219,14 +219,11 @@ static void answer_page(struct call *call)
     struct event_page *page = call->context;
     char last[PLACE_BYTES];
     trail_place_format(&page->last, last);
-    json_array_end(&page->list.json);
-    if (page->more || page->taken == page->question.limit)
-        json_member_text(&page->list.json, "next", last);
-    else
-        json_member_cursor(&page->list.json, 0);
-    json_member_text(&page->list.json, "last", last);
-    json_object_end(&page->list.json);
-    call_json(call, 200, &page->list.body);
+    json_array_end(&call->answer.json);
+    bool more = page->more || page->taken == page->question.limit;
+    json_member_or_null(&call->answer.json, "next", slice_from(more ? last : ""));
+    json_member_text(&call->answer.json, "last", last);
+    call_answer_send(call, 200);
 }
 
 static bool read_place(struct call *call, const char *name, struct trail_place *ret_place)
@@ -239,12 +236,12 @@ static bool read_place(struct call *call, const char *name, struct trail_place *
 void handle_events_list(struct call *call)
 {
     const char *from = call_query(call, "cursor").len > 0 ? "cursor" : "after";
-    struct event_page *page = call_alloc(call, sizeof *page);
+    struct event_page *page = call_context(call, sizeof *page);
     struct event_question *question = page ? &page->question : NULL;
     if (!page || !event_filter_read(call, &question->filter) || !read_place(call, from, &question->after) ||
         !call_limit(call, &question->limit) || !read_format(call, &question->documents))
         return;
     page->last = question->after;
-    call_list_begin(call, &page->list, "events");
+    json_member_array(call_answer(call), "events");
     call_read(call, read_page, answer_page);
 }

@@ -144,10 +144,9 @@ void handle_metrics(struct call *call)
                      SLICE_ARG(call->tenant_bound));
         return;
     }
-    struct metrics_scene *scene = call_alloc(call, sizeof *scene);
+    struct metrics_scene *scene = call_context(call, sizeof *scene);
     if (!scene)
         return;
     *scene = (struct metrics_scene){ .api = call->api, .now = api_now(call->api) };
-    call->context = scene;
     call_read(call, read_store, ask_engine);
 }

@@ -87,7 +87,7 @@ static void handle_report(struct call *call, bool weekly, const char *parameter,
 {
     struct slice asked = call_query(call, parameter);
     instant now = api_now(call->api), at = now - (weekly ? 7 : 1) * DAY_MS;
-    struct report_call *report = call_alloc(call, sizeof *report);
+    struct report_call *report = call_context(call, sizeof *report);
     if (!report || !read_form(call, &report->form))
         return;
     if (asked.len > 0 && !read(asked, &at)) {
@@ -96,7 +96,6 @@ static void handle_report(struct call *call, bool weekly, const char *parameter,
         return;
     }
     period_begin(&report->period, call->api->config, weekly, at, now);
-    call->context = report;
     call_read(call, read_piece, answer);
 }
 

@@ -51,8 +51,7 @@ void handle_readyz(struct call *call)
 
 static void write_destinations(struct json_writer *json, const struct call *call, const struct counts *counts)
 {
-    json_name(json, "destinations");
-    json_array_begin(json);
+    json_member_array(json, "destinations");
     for (size_t i = 0; i < counts->count; i++) {
         const struct destination_status *status = call_view(call, counts->items[i].destination);
         json_object_begin(json);
@@ -69,8 +68,7 @@ static void write_destinations(struct json_writer *json, const struct call *call
 static void write_engine(struct json_writer *json, const struct call *call)
 {
     const struct engine_figures *figures = &call->views.figures;
-    json_name(json, "engine");
-    json_object_begin(json);
+    json_member_object(json, "engine");
     json_member_int(json, "claimed", figures->claimed);
     json_member_int(json, "delivered", figures->delivered + call->api->acked);
     json_member_int(json, "failed", figures->failed);
@@ -86,8 +84,7 @@ static void write_engine(struct json_writer *json, const struct call *call)
 /* Nobody may say that all is well while one of these is not acknowledged. */
 static void write_alerts(struct json_writer *json, const struct call *call)
 {
-    json_name(json, "alerts");
-    json_object_begin(json);
+    json_member_object(json, "alerts");
     json_member_int(json, "standing", call->views.figures.alerts);
     json_member_int(json, "unacknowledged", call->views.figures.alerts_unacked);
     json_object_end(json);
@@ -96,8 +93,7 @@ static void write_alerts(struct json_writer *json, const struct call *call)
 static void write_writer(struct json_writer *json, const struct api *api)
 {
     struct writer_figures figures = writer_figures(api->settings.writer);
-    json_name(json, "writer");
-    json_object_begin(json);
+    json_member_object(json, "writer");
     json_member_int(json, "transactions", figures.transactions);
     json_member_int(json, "operations", figures.operations);
     json_member_bool(json, "busy", figures.busy);
@@ -114,8 +110,7 @@ static void write_caller(struct json_writer *json, const struct call *call)
         { SCOPE_ENQUEUE, "enqueue" }, { SCOPE_READ, "read" }, { SCOPE_WORK, "work" },
         { SCOPE_OPERATE, "operate" }, { SCOPE_ADMIN, "admin" },
     };
-    json_name(json, "scopes");
-    json_array_begin(json);
+    json_member_array(json, "scopes");
     for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
         if (call->scopes & scopes[i].scope)
             json_put_string(json, slice_from(scopes[i].name));
@@ -128,26 +123,22 @@ static void answer_stats(struct call *call)
 {
     const struct api *api = call->api;
     const struct counts *counts = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_text(&json, "version", INSIST_VERSION);
-    json_member_instant(&json, "started_at", api->began_at);
-    json_member_int(&json, "uptime_s", (api_now(api) - api->began_at) / SECOND_MS);
-    json_name(&json, "totals");
-    json_object_begin(&json);
-    counts_write(&json, &counts->total);
-    json_object_end(&json);
-    write_destinations(&json, call, counts);
-    write_caller(&json, call);
+    struct json_writer *json = call_answer(call);
+    json_member_text(json, "version", INSIST_VERSION);
+    json_member_instant(json, "started_at", api->began_at);
+    json_member_int(json, "uptime_s", (api_now(api) - api->began_at) / SECOND_MS);
+    json_member_object(json, "totals");
+    counts_write(json, &counts->total);
+    json_object_end(json);
+    write_destinations(json, call, counts);
+    write_caller(json, call);
     if (!call->tenant_bound.data) { /* the rest is about all tenants */
-        write_writer(&json, api);
-        write_engine(&json, call);
-        write_alerts(&json, call);
-        json_member_int(&json, "calls", (int64_t)api->calls);
+        write_writer(json, api);
+        write_engine(json, call);
+        write_alerts(json, call);
+        json_member_int(json, "calls", (int64_t)api->calls);
     }
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    call_answer_send(call, 200);
 }
 
 static enum status read_counts(struct call *call, struct store_reader *reader, struct error *err)
@@ -165,11 +156,8 @@ static void ask_views(struct call *call)
 
 void handle_stats(struct call *call)
 {
-    struct counts *counts = call_alloc(call, sizeof *counts);
-    if (!counts)
-        return;
-    call->context = counts;
-    call_read(call, read_counts, ask_views);
+    if (call_context(call, sizeof(struct counts)))
+        call_read(call, read_counts, ask_views);
 }
 
 /* --- what it is ----------------------------------------------------------------------------------- */

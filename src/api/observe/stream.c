@@ -307,7 +307,7 @@ static bool may_follow(struct call *call)
 void handle_events_stream(struct call *call)
 {
     struct api *api = call->api;
-    struct follower *follower = call_alloc(call, sizeof *follower);
+    struct follower *follower = call_context(call, sizeof *follower);
     if (!follower)
         return;
     *follower = (struct follower){ .wrote_at = api_now(api) };
@@ -322,7 +322,6 @@ void handle_events_stream(struct call *call)
         call_no_memory(call);
         return;
     }
-    call->context = follower;
     call->forget = forget_piece;
     call_read(call, find_place, begin_stream);
 }

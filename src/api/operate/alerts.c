@@ -19,7 +19,6 @@ enum {
 };
 
 struct alert_page {
-    struct call_list list; /* first */
     bool view, cleared; /* which are asked for */
     struct slice destination, severity, name;
     struct slice tenant; /* .data NULL: all */
@@ -64,7 +63,7 @@ static enum status write_some(struct call *call, struct store_reader *reader, st
         page->looked_at++;
         if (!is_wanted(page, saved[i].value))
             continue;
-        json_put_raw(&page->list.json, saved[i].value);
+        json_put_raw(&call->answer.json, saved[i].value);
         page->written++;
     }
     return status;
@@ -89,36 +88,26 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
 /* "cleared/ID" goes on among those that are over. */
 static const struct slice cleared_mark = { "cleared/", 8 };
 
-static void write_next(struct alert_page *page)
-{
-    struct buffer next;
-    json_name(&page->list.json, "next");
-    if (!page->more) {
-        json_put_null(&page->list.json);
-        return;
-    }
-    buffer_init(&next, 2 * ALERT_ID_BYTES);
-    if (page->in_cleared)
-        buffer_append(&next, cleared_mark);
-    buffer_append(&next, page->last);
-    json_put_string(&page->list.json, buffer_slice(&next));
-    buffer_release(&next);
-}
-
 static void answer_page(struct call *call)
 {
-    struct alert_page *page = call->context;
-    json_array_end(&page->list.json);
-    write_next(page);
-    json_object_end(&page->list.json);
-    call_json(call, 200, &page->list.body);
+    const struct alert_page *page = call->context;
+    struct buffer next;
+    buffer_init(&next, 2 * ALERT_ID_BYTES);
+    if (page->more && page->in_cleared)
+        buffer_append(&next, cleared_mark);
+    if (page->more)
+        buffer_append(&next, page->last);
+    json_array_end(&call->answer.json);
+    json_member_or_null(&call->answer.json, "next", buffer_slice(&next));
+    buffer_release(&next);
+    call_answer_send(call, 200);
 }
 
 static void begin_page(struct call *call)
 {
     struct alert_page *page = call->context;
     page->in_cleared = !page->view;
-    call_list_begin(call, &page->list, "alerts");
+    json_member_array(call_answer(call), "alerts");
     call_read(call, read_page, answer_page);
 }
 
@@ -172,11 +161,8 @@ static void write_acked(struct call *call)
 
 static void answer_acked(struct call *call)
 {
-    struct slice *value = call_alloc(call, sizeof *value);
-    if (!value)
-        return;
-    call->context = value;
-    call_read(call, read_acked, write_acked);
+    if (call_context(call, sizeof(struct slice)))
+        call_read(call, read_acked, write_acked);
 }
 
 static void after_ack(struct call *call)
@@ -203,7 +189,7 @@ static bool run_ack(struct call *call, struct engine *engine)
 void handle_alert_ack(struct call *call)
 {
     static const char *const names[] = { "note", NULL };
-    struct ack_order *order = call_alloc(call, sizeof *order);
+    struct ack_order *order = call_context(call, sizeof *order);
     json_t *body = order ? body_object(call, names) : NULL;
     if (!body)
         return;
@@ -214,7 +200,6 @@ void handle_alert_ack(struct call *call)
     order->ack.id = call->parameters[0];
     order->ack.by = call->who;
     order->ack.tenant = call->tenant_bound;
-    call->context = order;
     ask_here(call, run_ack, after_ack);
 }
 
@@ -223,12 +208,11 @@ void handle_alert_ack(struct call *call)
 void handle_alerts_list(struct call *call)
 {
     struct slice state = call_query(call, "state"), cursor = call_query(call, "cursor");
-    struct alert_page *page = call_alloc(call, sizeof *page);
+    struct alert_page *page = call_context(call, sizeof *page);
     if (!page)
         return;
     *page = (struct alert_page){ .destination = call_query(call, "destination"), .severity = call_query(call, "severity"),
                                  .name = call_query(call, "alert"), .tenant = call->tenant_bound, .last = cursor };
-    call->context = page;
     bool all = slice_equal(state, SLICE("all"));
     page->cleared = all || slice_equal(state, SLICE("cleared"));
     page->view = all || state.len == 0 || slice_equal(state, SLICE("standing"));

@@ -25,8 +25,7 @@ static const char *transport_name(enum transport_kind kind)
 /* Who is held, when one destination is shown. */
 static void write_holds(struct json_writer *json, const struct tenant_hold *holds, size_t count)
 {
-    json_name(json, "paused");
-    json_array_begin(json);
+    json_member_array(json, "paused");
     for (size_t i = 0; i < count; i++) {
         json_object_begin(json);
         json_member_text(json, "tenant", holds[i].tenant ? holds[i].tenant : "");
@@ -49,8 +48,7 @@ static void write_pace(struct json_writer *json, const struct pace *pace, instan
     json_member_int(json, "delivered_last_minute", last.good);
     json_member_int(json, "failed_last_minute", last.bad);
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-        json_name(json, names[n]);
-        json_array_begin(json);
+        json_member_array(json, names[n]);
         for (size_t i = 0; i < PACE_MINUTES; i++)
             json_put_int(json, n == 0 ? minutes[i].good : minutes[i].bad);
         json_array_end(json);
@@ -159,21 +157,15 @@ struct destination_page {
 static void answer_list(struct call *call)
 {
     const struct destination_page *page = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "destinations");
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_array(json, "destinations");
     for (size_t i = page->first; i < page->end; i++)
-        write_destination(&json, call, &page->counts.items[i], false);
-    json_array_end(&json);
-    json_name(&json, "next");
-    if (page->end < page->counts.count && page->end > 0)
-        json_put_string(&json, page->counts.items[page->end - 1].destination);
-    else
-        json_put_null(&json);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+        write_destination(json, call, &page->counts.items[i], false);
+    json_array_end(json);
+    json_member_or_null(json, "next",
+                        page->end < page->counts.count && page->end > 0 ? page->counts.items[page->end - 1].destination
+                                                                        : SLICE(""));
+    call_answer_send(call, 200);
 }
 
 /* Behind the destination that the cursor names, whether it is still there or not. */
@@ -203,11 +195,8 @@ static void ask_list(struct call *call)
 
 void handle_destinations_list(struct call *call)
 {
-    struct destination_page *page = call_alloc(call, sizeof *page);
-    if (!page)
-        return;
-    call->context = page;
-    if (call_limit(call, &page->limit))
+    struct destination_page *page = call_context(call, sizeof *page);
+    if (page && call_limit(call, &page->limit))
         call_read(call, read_list, ask_list);
 }
 
@@ -354,11 +343,10 @@ static void give_order(struct call *call)
 
 static void order_hold(struct call *call, const struct hold_order *wanted)
 {
-    struct hold_order *order = call_alloc(call, sizeof *order);
+    struct hold_order *order = call_context(call, sizeof *order);
     if (!order)
         return;
     *order = *wanted;
-    call->context = order;
     if (order->one_tenant)
         call_read(call, read_tenant, give_order);
     else

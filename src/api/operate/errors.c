@@ -11,15 +11,13 @@
 /* Four digits are more than the counts carry. */
 static void write_share(struct json_writer *json, const char *name, double share)
 {
-    json_name(json, name);
-    json_put_real(json, round(share * 10000) / 10000);
+    json_member_real(json, name, round(share * 10000) / 10000);
 }
 
 static void write_odds(struct json_writer *json, const struct learning *learning)
 {
     struct odds odds = learning_odds(learning);
-    json_name(json, "odds");
-    json_object_begin(json);
+    json_member_object(json, "odds");
     write_share(json, "mean", odds.mean);
     write_share(json, "low", odds.low);
     write_share(json, "high", odds.high);
@@ -78,7 +76,6 @@ struct error_question {
 static void ask_about(struct call *call, struct error_question *question, ask_run *run, void (*then)(struct call *call))
 {
     question->destination = call_query(call, "destination");
-    call->context = question;
     if (question->destination.len > 0)
         ask(call, question->destination, run, then);
     else
@@ -92,16 +89,12 @@ static void answer_errors(struct call *call)
         call_no_memory(call);
         return;
     }
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "errors");
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_array(json, "errors");
     for (size_t i = 0; i < question->count; i++)
-        write_error(&json, &question->reports[i]);
-    json_array_end(&json);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+        write_error(json, &question->reports[i]);
+    json_array_end(json);
+    call_answer_send(call, 200);
 }
 
 static bool ask_errors(struct call *call, struct engine *engine)
@@ -114,7 +107,7 @@ static bool ask_errors(struct call *call, struct engine *engine)
 
 void handle_errors_list(struct call *call)
 {
-    struct error_question *question = call_alloc(call, sizeof *question);
+    struct error_question *question = call_context(call, sizeof *question);
     if (question && call_limit(call, &question->limit))
         ask_about(call, question, ask_errors, answer_errors);
 }
@@ -136,13 +129,10 @@ static void answer_forgotten(struct call *call)
                      question->saved.error.text);
         return;
     }
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_string(&json, "fingerprint", call->parameters[0]);
-    json_member_int(&json, "forgotten", (int64_t)question->count);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    struct json_writer *json = call_answer(call);
+    json_member_string(json, "fingerprint", call->parameters[0]);
+    json_member_int(json, "forgotten", (int64_t)question->count);
+    call_answer_send(call, 200);
 }
 
 static void answer_noted(struct call *call)
@@ -195,7 +185,7 @@ static bool forget_error(struct call *call, struct engine *engine)
 
 void handle_error_forget(struct call *call)
 {
-    struct error_question *question = call_alloc(call, sizeof *question);
+    struct error_question *question = call_context(call, sizeof *question);
     if (question)
         ask_about(call, question, forget_error, tell_forgotten);
 }

@@ -85,8 +85,7 @@ static enum status read_history(struct call *call, struct store_reader *reader, 
 
 static void write_ints(struct json_writer *json, const struct history_question *question, const char *name, size_t member)
 {
-    json_name(json, name);
-    json_array_begin(json);
+    json_member_array(json, name);
     for (size_t i = 0; i < question->count; i++) {
         int64_t value = -1;
         if (question->known[i])
@@ -101,8 +100,7 @@ static void write_ints(struct json_writer *json, const struct history_question *
 
 static void write_modes(struct json_writer *json, const struct history_question *question)
 {
-    json_name(json, "mode");
-    json_array_begin(json);
+    json_member_array(json, "mode");
     for (size_t i = 0; i < question->count; i++) {
         const char *mode = question->known[i] ? history_mode_name(question->points[i].mode) : NULL;
         if (mode)
@@ -125,8 +123,7 @@ static void write_series(struct json_writer *json, const struct history_question
         { "limit", offsetof(struct history_point, limit) },
     };
     write_ints(json, question, "delivered", offsetof(struct history_point, delivered));
-    json_name(json, "failed");
-    json_object_begin(json);
+    json_member_object(json, "failed");
     for (size_t kind = 0; kind < OUTCOME_COUNT; kind++)
         if (question->seen[kind])
             write_ints(json, question, kind == HISTORY_OTHER ? "other" : outcome_name((enum outcome)kind),
@@ -145,18 +142,14 @@ static void answer_history(struct call *call)
                      "there is no destination of this name; GET /v1/destinations lists them");
         return;
     }
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_instant(&json, "from", question->from);
-    json_member_instant(&json, "to", question->to);
-    json_member_int(&json, "step", question->scale->step_ms / SECOND_MS);
-    json_name(&json, "series");
-    json_object_begin(&json);
-    write_series(&json, question);
-    json_object_end(&json);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    struct json_writer *json = call_answer(call);
+    json_member_instant(json, "from", question->from);
+    json_member_instant(json, "to", question->to);
+    json_member_int(json, "step", question->scale->step_ms / SECOND_MS);
+    json_member_object(json, "series");
+    write_series(json, question);
+    json_object_end(json);
+    call_answer_send(call, 200);
 }
 
 /* ---- the question ---- */
@@ -202,16 +195,14 @@ static bool read_question(struct call *call, struct history_question *question)
 
 void handle_destination_history(struct call *call)
 {
-    struct history_question *question = call_alloc(call, sizeof *question);
+    struct history_question *question = call_context(call, sizeof *question);
     if (!question)
         return;
-    memset(question, 0, sizeof *question);
     if (!read_question(call, question))
         return;
     question->count = (size_t)((question->to - question->from) / question->scale->step_ms);
     question->points = arena_alloc_array(&call->memory, question->count, sizeof *question->points);
     question->known = arena_alloc_array(&call->memory, question->count, sizeof *question->known);
-    call->context = question;
     if (!question->points || !question->known) {
         call_no_memory(call);
         return;

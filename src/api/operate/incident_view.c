@@ -193,8 +193,7 @@ static void write_jobs(struct json_writer *json, const struct incident_view *vie
 /* A step without a level has no limit. */
 static void write_curve(struct json_writer *json, const struct incident *incident)
 {
-    json_name(json, "curve");
-    json_array_begin(json);
+    json_member_array(json, "curve");
     for (size_t i = 0; i < incident->curve_count; i++) {
         json_object_begin(json);
         json_member_instant(json, "at", incident->curve[i].at);
@@ -207,8 +206,7 @@ static void write_curve(struct json_writer *json, const struct incident *inciden
 
 static void write_changes(struct json_writer *json, const struct incident_record *record)
 {
-    json_name(json, "changes");
-    json_array_begin(json);
+    json_member_array(json, "changes");
     for (size_t i = 0; i < record->change_count; i++) {
         const struct incident_change *change = &record->changes[i];
         json_object_begin(json);

@@ -63,7 +63,6 @@ static struct incident_view view_of(const struct call *call, struct slice id, co
 /* ---- the list ---- */
 
 struct incident_page {
-    struct call_list list; /* first */
     struct slice destination;
     size_t limit, written, looked_at;
     struct slice last; /* id of the last one that was looked at; empty: none */
@@ -97,7 +96,7 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
         status = take_stock(call, reader, &page->counts, &view, err);
         if (status != STATUS_OK)
             return status;
-        incident_json(&page->list.json, &view, false);
+        incident_json(&call->answer.json, &view, false);
         page->written++;
     }
     call->reading.more = page->more && page->written < page->limit && page->looked_at < LOOKED_AT_MAX;
@@ -107,24 +106,19 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
 static void answer_page(struct call *call)
 {
     struct incident_page *page = call->context;
-    json_array_end(&page->list.json);
-    json_name(&page->list.json, "next");
-    if (page->more)
-        json_put_string(&page->list.json, page->last);
-    else
-        json_put_null(&page->list.json);
-    json_object_end(&page->list.json);
-    call_json(call, 200, &page->list.body);
+    json_array_end(&call->answer.json);
+    json_member_or_null(&call->answer.json, "next", page->more ? page->last : SLICE(""));
+    call_answer_send(call, 200);
 }
 
 void handle_incidents_list(struct call *call)
 {
-    struct incident_page *page = call_alloc(call, sizeof *page);
+    struct incident_page *page = call_context(call, sizeof *page);
     if (!page || !call_limit(call, &page->limit))
         return;
     page->destination = call_query(call, "destination");
     page->last = call_query(call, "cursor");
-    call_list_begin(call, &page->list, "incidents");
+    json_member_array(call_answer(call), "incidents");
     call_read(call, read_page, answer_page);
 }
 
@@ -184,10 +178,9 @@ static void incident_was_read(struct call *call)
 
 static void find_incident(struct call *call, void (*found)(struct call *call))
 {
-    struct one_incident *one = call->context ? call->context : call_alloc(call, sizeof *one);
+    struct one_incident *one = call->context ? call->context : call_context(call, sizeof *one);
     if (!one)
         return;
-    call->context = one;
     one->found = found;
     call_read(call, read_incident, incident_was_read);
 }
@@ -285,10 +278,9 @@ static void write_lessons(struct call *call)
 void handle_incident_patch(struct call *call)
 {
     static const char *const names[] = { "lessons_learned", NULL };
-    struct one_incident *one = call_alloc(call, sizeof *one);
+    struct one_incident *one = call_context(call, sizeof *one);
     if (!one)
         return;
-    call->context = one;
     json_t *body = body_object(call, names);
     if (!body)
         return;

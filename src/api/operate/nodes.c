@@ -63,8 +63,7 @@ static void write_pinned(struct json_writer *json, json_t *pins, const struct se
 {
     const char *destination;
     json_t *node;
-    json_name(json, "pinned");
-    json_array_begin(json);
+    json_member_array(json, "pinned");
     json_object_foreach(pins, destination, node)
         if (slice_equal(slice_from(json_string_value(node)), session->node))
             json_put_string(json, slice_from(destination));
@@ -81,8 +80,7 @@ static void write_node(struct json_writer *json, const struct nodes_read *read, 
     json_member_instant(json, "since", session->since);
     json_member_int(json, "last_seen_ms", silent_ms(read, session));
     json_member_bool(json, "draining", is_draining(read, session));
-    json_name(json, "destinations");
-    json_array_begin(json);
+    json_member_array(json, "destinations");
     for (size_t i = 0; i < read->shard_count; i++) {
         bool has = read->shards[i].session == session->number;
         steward = steward || (has && read->shards[i].destination.len == 0);
@@ -99,27 +97,22 @@ static void answer_nodes(struct call *call)
 {
     struct nodes_read *read = call->context;
     const struct api_settings *settings = &call->api->settings;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
+    struct json_writer *json = call_answer(call);
     json_t *pins = json_loadb(read->pins.data ? read->pins.data : "{}", read->pins.data ? read->pins.len : 2, 0, NULL);
     if (settings->node_figures)
         settings->node_figures(settings->context, &read->figures);
-    json_object_begin(&json);
-    json_name(&json, "nodes");
-    json_array_begin(&json);
+    json_member_array(json, "nodes");
     for (size_t i = 0; i < read->session_count; i++)
         if (!read->sessions[i].ended)
-            write_node(&json, read, pins, &read->sessions[i]);
-    json_array_end(&json);
-    json_object_end(&json);
+            write_node(json, read, pins, &read->sessions[i]);
+    json_array_end(json);
     json_decref(pins);
-    call_json(call, 200, &body);
+    call_answer_send(call, 200);
 }
 
 void handle_nodes_list(struct call *call)
 {
-    call->context = call_alloc(call, sizeof(struct nodes_read));
-    if (call->context)
+    if (call_context(call, sizeof(struct nodes_read)))
         call_read(call, read_nodes, answer_nodes);
 }
 
@@ -132,13 +125,10 @@ static void after_drain(struct call *call)
         call_store_problem(call, call->batch->status, &call->batch->error);
         return;
     }
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_member_string(&json, "name", read->one->node);
-    json_member_text(&json, "state", "draining");
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    struct json_writer *json = call_answer(call);
+    json_member_string(json, "name", read->one->node);
+    json_member_text(json, "state", "draining");
+    call_answer_send(call, 200);
 }
 
 static bool fill_drain(struct call *call, const struct session *session)
@@ -182,7 +172,6 @@ static void drain(struct call *call)
 /* What it has goes to the others, and it takes nothing more until it is started anew. */
 void handle_node_drain(struct call *call)
 {
-    call->context = call_alloc(call, sizeof(struct nodes_read));
-    if (call->context)
+    if (call_context(call, sizeof(struct nodes_read)))
         call_read(call, read_nodes, drain);
 }

@@ -4,14 +4,12 @@
 
 static void begin(struct json_writer *json, const char *name)
 {
-    json_name(json, name);
-    json_object_begin(json);
+    json_member_object(json, name);
 }
 
 static void write_real(struct json_writer *json, const char *name, double value)
 {
-    json_name(json, name);
-    json_put_real(json, value);
+    json_member_real(json, name, value);
 }
 
 static void write_one(struct json_writer *json, const char *name, const char *member, int64_t value)
@@ -69,8 +67,7 @@ static void write_outage(struct json_writer *json, const struct health_config *h
     if (!contingency->enabled)
         return;
     begin(json, "contingency");
-    json_name(json, "ramp");
-    json_array_begin(json);
+    json_member_array(json, "ramp");
     for (size_t i = 0; i < contingency->ramp_count; i++)
         json_put_int(json, contingency->ramp[i]);
     json_array_end(json);

@@ -229,13 +229,11 @@ static void start(struct call *call)
 
 void handle_simulate(struct call *call)
 {
-    struct simulation *simulation = call_alloc(call, sizeof *simulation);
+    struct simulation *simulation = call_context(call, sizeof *simulation);
     if (!simulation)
         return;
-    *simulation = (struct simulation){ 0 };
     buffer_init(&simulation->out, OUTPUT_BYTES_MAX + 1);
     buffer_init(&simulation->said, ERROR_TEXT_BYTES_MAX + 1);
-    call->context = simulation;
     json_t *body = body_object(call, names);
     if (!body)
         return;

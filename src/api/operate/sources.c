@@ -8,12 +8,10 @@ enum { WHY_BYTES_MAX = 8192 };
 
 static void write_redis(struct json_writer *json, const struct source_figures *source)
 {
-    json_name(json, "redis");
-    json_object_begin(json);
+    json_member_object(json, "redis");
     json_member_int(json, "used_bytes", source->redis.used_bytes);
     json_member_int(json, "limit_bytes", source->redis.limit_bytes);
-    json_name(json, "risks");
-    json_array_begin(json);
+    json_member_array(json, "risks");
     for (int risk = 0; risk < REDIS_RISK_COUNT; risk++)
         if (source->redis.risks & 1u << risk)
             json_put_string(json, slice_from(redis_risk_text((enum redis_risk)risk)));
@@ -23,8 +21,7 @@ static void write_redis(struct json_writer *json, const struct source_figures *s
 
 static void write_rejected(struct json_writer *json, const struct source_figures *source)
 {
-    json_name(json, "last_rejected");
-    json_object_begin(json);
+    json_member_object(json, "last_rejected");
     json_member_text(json, "entry", source->rejected_entry);
     json_member_text(json, "reason", source->rejected_reason);
     json_object_end(json);
@@ -74,16 +71,12 @@ void handle_sources_list(struct call *call)
     if (!may_see(call))
         return;
     size_t count = source_board_copy(call->api->settings.sources, sources);
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "sources");
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_array(json, "sources");
     for (size_t i = 0; i < count; i++)
-        write_source(&json, &sources[i], api_now(call->api));
-    json_array_end(&json);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+        write_source(json, &sources[i], api_now(call->api));
+    json_array_end(json);
+    call_answer_send(call, 200);
 }
 
 void handle_source_get(struct call *call)

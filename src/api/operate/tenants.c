@@ -59,8 +59,7 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
 static void write_fairness(struct json_writer *json, const struct tenant_row *row)
 {
     const struct turn_figures *turns = &row->status.turns;
-    json_name(json, "fairness");
-    json_object_begin(json);
+    json_member_object(json, "fairness");
     json_member_string(json, "companyId", row->lane.tenant);
     json_member_instant(json, "lastProcessedAt", turns->last_at);
     json_member_int(json, "roundsWithoutProcessing", turns->rounds_without);
@@ -74,25 +73,21 @@ static void write_fairness(struct json_writer *json, const struct tenant_row *ro
 static void answer_tenants(struct call *call)
 {
     const struct tenant_page *page = call->context;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "tenants");
-    json_array_begin(&json);
+    struct json_writer *json = call_answer(call);
+    json_member_array(json, "tenants");
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_row *row = &page->rows[i];
-        json_object_begin(&json);
-        json_member_string(&json, "tenant", row->lane.tenant);
-        json_member_string(&json, "destination", row->lane.destination);
-        counts_write(&json, &row->lane.counts);
+        json_object_begin(json);
+        json_member_string(json, "tenant", row->lane.tenant);
+        json_member_string(json, "destination", row->lane.destination);
+        counts_write(json, &row->lane.counts);
         if (row->status.known)
-            write_fairness(&json, row);
-        json_object_end(&json);
+            write_fairness(json, row);
+        json_object_end(json);
     }
-    json_array_end(&json);
-    json_member_cursor(&json, page->next);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+    json_array_end(json);
+    json_member_cursor(json, page->next);
+    call_answer_send(call, 200);
 }
 
 static bool ask_turns(struct call *call, struct engine *engine)
@@ -117,12 +112,10 @@ static void read_tenants(struct call *call)
 
 void handle_tenants_list(struct call *call)
 {
-    struct tenant_page *page = call_alloc(call, sizeof *page);
+    struct tenant_page *page = call_context(call, sizeof *page);
     if (!page || !call_limit(call, &page->limit) || !call_cursor(call, "cursor", &page->next))
         return;
-    page->count = 0;
     page->rows = arena_alloc_array(&call->memory, page->limit, sizeof *page->rows);
-    call->context = page;
     if (page->rows)
         destination_check(call, read_tenants);
     else

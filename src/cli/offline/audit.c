@@ -235,8 +235,7 @@ static void append_chain(const struct cli *cli, const struct trail_check *check,
         json_member_int(&json, "last", check->at.number);
         json_member_text(&json, "hash", hash);
         json_member_text(&json, "head", head);
-        json_name(&json, "heads");
-        json_array_begin(&json);
+        json_member_array(&json, "heads");
         for (size_t i = 0; i < check->head_count; i++) {
             trail_head_format(&check->heads[i], head);
             json_put_string(&json, slice_from(head));

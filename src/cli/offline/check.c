@@ -15,23 +15,17 @@ static void append_json(const struct config *config, struct buffer *out)
 {
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
-    json_name(&json, "file");
-    if (config->path)
-        json_put_string(&json, slice_from(config->path));
-    else
-        json_put_null(&json);
+    json_member_or_null(&json, "file", slice_from(config->path));
     struct buffer store;
     buffer_init(&store, CLI_OUTPUT_BYTES_MAX);
     config_store_show(config, &store);
     json_member_string(&json, "store", buffer_slice(&store));
     buffer_release(&store);
-    json_name(&json, "destinations");
-    json_array_begin(&json);
+    json_member_array(&json, "destinations");
     for (size_t i = 0; i < config->destination_count; i++)
         json_put_string(&json, slice_from(config->destinations[i].name));
     json_array_end(&json);
-    json_name(&json, "warnings");
-    json_array_begin(&json);
+    json_member_array(&json, "warnings");
     for (size_t i = 0; i < config->warnings.count; i++)
         json_put_string(&json, slice_from(config->warnings.items[i]));
     json_array_end(&json);

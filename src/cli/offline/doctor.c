@@ -254,8 +254,7 @@ int command_doctor(struct cli *cli)
     doctor.json = json_writer(&doctor.out);
     if (cli->json) {
         json_object_begin(&doctor.json);
-        json_name(&doctor.json, "checks");
-        json_array_begin(&doctor.json);
+        json_member_array(&doctor.json, "checks");
     }
     struct config *config = check_configuration(&doctor, path);
     doctor.config = config;

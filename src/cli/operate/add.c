@@ -193,8 +193,7 @@ static int print_sums(const struct bundle *bundle, int code)
         json_object_begin(&json);
         json_member_int(&json, "accepted", bundle->accepted);
         json_member_int(&json, "duplicates", bundle->duplicates);
-        json_name(&json, "rejected");
-        json_array_begin(&json);
+        json_member_array(&json, "rejected");
         json_put_raw(&json, buffer_slice(&bundle->rejections));
         json_array_end(&json);
         if (json_is_string(bundle->warning))

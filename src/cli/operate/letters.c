@@ -64,14 +64,12 @@ void letters_query(struct url *url, const struct cli *cli, const struct letters 
 
 static void body_filter(struct json_writer *json, const struct cli *cli, const struct letters *letters)
 {
-    json_name(json, "filter");
-    json_object_begin(json);
+    json_member_object(json, "filter");
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (filter_value(letters, i))
             json_member_text(json, filters[i].name, filter_value(letters, i));
     if (cli->arguments.repeated_count > 0) {
-        json_name(json, "ids");
-        json_array_begin(json);
+        json_member_array(json, "ids");
         for (size_t i = 0; i < cli->arguments.repeated_count; i++)
             json_put_string(json, slice_from(cli->arguments.repeated[i].value));
         json_array_end(json);
@@ -90,8 +88,7 @@ static void body_how(struct json_writer *json, const struct letters *letters)
     if (letters->canary > 0)
         json_member_int(json, "canary", letters->canary);
     if (letters->abort_at > 0) {
-        json_name(json, "abort_at");
-        json_put_real(json, letters->abort_at);
+        json_member_real(json, "abort_at", letters->abort_at);
     }
     if (letters->patch_text.len > 0) {
         json_name(json, "payload_patch");

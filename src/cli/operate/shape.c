@@ -106,19 +106,16 @@ static void append_json(const struct shape *shape, struct buffer *out)
 {
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
-    json_name(&json, "minutes");
-    json_array_begin(&json);
+    json_member_array(&json, "minutes");
     for (int i = 0; i < AGES - 1; i++)
         json_put_int(&json, bounds[i]);
     json_array_end(&json);
-    json_name(&json, "destinations");
-    json_array_begin(&json);
+    json_member_array(&json, "destinations");
     for (size_t i = 0; i < shape->count; i++) {
         json_object_begin(&json);
         json_member_text(&json, "destination", shape->rows[i].destination);
         json_member_int(&json, "total", shape->rows[i].total);
-        json_name(&json, "ages");
-        json_array_begin(&json);
+        json_member_array(&json, "ages");
         for (int age = 0; age < AGES; age++)
             json_put_int(&json, shape->rows[i].ages[age]);
         json_array_end(&json);

@@ -36,18 +36,14 @@ static void email_write(const struct smtp_source *source, const struct smtp_mess
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
     json_member_string(&json, "FromEmailAddress", message->from);
-    json_name(&json, "Destination");
-    json_object_begin(&json);
-    json_name(&json, "ToAddresses");
-    json_array_begin(&json);
+    json_member_object(&json, "Destination");
+    json_member_array(&json, "ToAddresses");
     for (size_t i = 0; i < message->recipient_count; i++)
         json_put_string(&json, message->recipients[i]);
     json_array_end(&json);
     json_object_end(&json);
-    json_name(&json, "Content");
-    json_object_begin(&json);
-    json_name(&json, "Raw");
-    json_object_begin(&json);
+    json_member_object(&json, "Content");
+    json_member_object(&json, "Raw");
     json_name(&json, "Data");
     json_put_base64(&json, text);
     json_object_end(&json);
