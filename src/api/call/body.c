@@ -65,7 +65,6 @@ bool members_known(struct slice text, json_t *object, const char *const *names, 
     return true;
 }
 
-/* A string of up to `len_max` bytes without control characters; absent: empty. */
 /*
  * The text with a stand-in of the same kind, "" or 0, for a valid payload: jansson need not read what is long and
  * passed on as it is. False: as it is, because the payload is null, has escapes, or is not valid.
@@ -112,33 +111,35 @@ json_t *body_load(struct slice text, struct problem *ret_problem)
     return root;
 }
 
-json_t *body_object(struct call *call, const char *const *names)
+bool body_read(struct call *call)
 {
     struct problem problem;
     json_t *root = body_load(slice_is_blank(call->body) ? SLICE("{}") : call->body, &problem);
+    call->object = root;
     bool known =
-        root && (json_is_object(root) ? members_known(call->body, root, names, &problem)
+        root && (json_is_object(root) ? members_known(call->body, root, call->route->members, &problem)
                                       : problem_set(&problem, 422, "invalid_json", "the body must be a JSON object"));
-    if (known)
-        return root;
-    body_problem(call, &problem);
-    json_decref(root);
-    return NULL;
+    return known || body_problem(call, &problem);
 }
 
-void body_problem(struct call *call, struct problem *problem)
+const json_t *body_member(const struct call *call, const char *name)
+{
+    return member_get(call->object, name);
+}
+
+bool body_problem(struct call *call, struct problem *problem)
 {
     size_t len = strlen(problem->detail);
     if (problem->place.line > 0 && strcmp(problem->type, "invalid_json") == 0) /* of no use without its place */
         snprintf(problem->detail + len, sizeof problem->detail - len, " (line %zu, column %zu)", problem->place.line,
                  problem->place.column);
-    call_problem_at(call, problem->status, problem->type, problem->place, problem->detail);
+    return call_problem_at(call, problem->status, problem->type, problem->place, problem->detail);
 }
 
-bool body_int(struct call *call, const json_t *body, const char *name, int64_t otherwise, int64_t min, int64_t max,
+bool body_int(struct call *call, const char *name, int64_t otherwise, int64_t min, int64_t max,
               int64_t *ret_value)
 {
-    json_t *value = member_get(body, name);
+    const json_t *value = body_member(call, name);
     int64_t number = value ? json_integer_value(value) : otherwise;
     if (value && (!json_is_integer(value) || number < min || number > max))
         return call_problem(call, 422, "invalid_member", "%s must be a whole number from %" PRId64 " to %" PRId64, name, min,
@@ -147,18 +148,18 @@ bool body_int(struct call *call, const json_t *body, const char *name, int64_t o
     return true;
 }
 
-bool body_bool(struct call *call, const json_t *body, const char *name, bool *ret_value)
+bool body_bool(struct call *call, const char *name, bool *ret_value)
 {
-    json_t *value = member_get(body, name);
+    const json_t *value = body_member(call, name);
     if (!json_is_boolean(value))
         return call_problem(call, 422, "invalid_member", "%s must be true or false", name);
     *ret_value = json_is_true(value);
     return true;
 }
 
-bool body_text(struct call *call, const json_t *body, const char *name, size_t len_max, struct slice *ret_text)
+bool body_text(struct call *call, const char *name, size_t len_max, struct slice *ret_text)
 {
-    json_t *value = member_get(body, name);
+    const json_t *value = body_member(call, name);
     struct slice text = { value ? json_string_value(value) : "", json_string_length(value) };
     if (value && (!json_is_string(value) || text.len > len_max))
         return call_problem(call, 422, "invalid_member", "%s must be a string of up to %zu bytes", name, len_max);

@@ -40,18 +40,20 @@ bool members_known(struct slice text, json_t *object, const char *const *names, 
 
 /* ---- small objects: every function that returns false or NULL has answered the call with 422 ---- */
 
-/* The body as an object whose members are all among `names`, ended by NULL; no body is an empty object. To be decref'd. */
-json_t *body_object(struct call *call, const char *const *names);
+/* Reads the body as call->object, whose members must all be among the route's; no body is an empty object. */
+bool body_read(struct call *call) MUST_CHECK;
+/* A member of it that is there and not null; NULL: absent. */
+const json_t *body_member(const struct call *call, const char *name);
 
 /* Answers with what is wrong with the body, and where. */
-void body_problem(struct call *call, struct problem *problem);
+bool body_problem(struct call *call, struct problem *problem);
 
 /* The member is a whole number; where it is absent, `otherwise` is taken. */
-bool body_int(struct call *call, const json_t *body, const char *name, int64_t otherwise, int64_t min, int64_t max,
+bool body_int(struct call *call, const char *name, int64_t otherwise, int64_t min, int64_t max,
               int64_t *ret_value);
 /* The member must be there. */
-bool body_bool(struct call *call, const json_t *body, const char *name, bool *ret_value);
+bool body_bool(struct call *call, const char *name, bool *ret_value);
 /* A string without control characters, copied into the call's memory; absent: empty. */
-bool body_text(struct call *call, const json_t *body, const char *name, size_t len_max, struct slice *ret_text);
+bool body_text(struct call *call, const char *name, size_t len_max, struct slice *ret_text);
 
 #endif

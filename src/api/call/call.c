@@ -65,6 +65,7 @@ void call_free(struct call *call)
     if (call->forget)
         call->forget(call);
     batch_free(call->batch);
+    json_decref(call->object);
     buffer_release(&call->answer.headers);
     buffer_release(&call->answer.body);
     buffer_release(&call->request);

@@ -17,6 +17,8 @@
 #include "engine/engine.h"
 #include "node/reads.h"
 
+#include <jansson.h>
+
 struct api;
 struct call;
 struct client;
@@ -32,6 +34,7 @@ struct route {
     unsigned scope;      /* enum scope; SCOPE_NONE: open */
     void (*handle)(struct call *call);
     const char *const *query; /* names of its parameters behind ?, ended by NULL; NULL: none */
+    const char *const *members; /* that its body, an object, may have, likewise; NULL: the handler reads the body itself */
     size_t body_bytes_max; /* BODY_OF_PAYLOAD: as limits.payload has it; 0: a small one */
     const char *shared; /* why it is not for a token that acts for one tenant; NULL: it is */
 };
@@ -78,6 +81,7 @@ struct call {
         size_t count;
     } query;
     struct slice body;
+    json_t *object; /* the same, read; NULL: the route names no members */
     struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
     unsigned scopes;
     enum priority priority_max; /* the most urgent that the token may give */
@@ -91,11 +95,11 @@ struct call {
         bool small;            /* of some 64 KB: they are made whatever memory others have */
     } pieces;
     struct views views; /* what the engine said */
-    int64_t wait_s;          /* for work, as the client allows; 0: it does not wait */
-    struct forward *relayed; /* it is on its way to another node; NULL: it is not */
     struct {
         bool (*run)(struct call *call, struct engine *engine); /* in the engine's thread: see ask.h */
         void (*then)(struct call *call);                       /* in the API's */
+        int64_t wait_s;          /* for work, as the client allows; 0: it does not wait */
+        struct forward *relayed; /* it is on its way to another node; NULL: it is not */
     } asked;
     int64_t began_ns;                                      /* clock_ticks_ns of its beginning */
     struct http_head head; /* last: of its headers only so many are written as there are */
@@ -141,30 +145,6 @@ void call_store_problem(struct call *call, enum status status, const struct erro
 void call_read(struct call *call, call_reader *read, void (*done)(struct call *call));
 /* Submits call->batch; `then` runs in the API's thread when it is durable. */
 void call_submit(struct call *call, void (*then)(struct call *call));
-
-/*
- * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one
- * piece is held in memory. The client may go in between; the call then ends. After a failure the connection is
- * closed without the end that HTTP has for such answers: the client can tell that something is missing.
- * PIECE_WAIT: there is no more now; `next` is called again after call_stream_wake. PIECE_READ, with nothing appended: the
- * store is read first, by call_read's door; what `read` fails with is for `next` to tell, so it returns STATUS_OK.
- */
-enum piece { PIECE_MORE, PIECE_WAIT, PIECE_READ, PIECE_LAST, PIECE_FAILED };
-typedef enum piece piece_maker(struct call *call, struct buffer *out);
-void call_stream(struct call *call, const char *content_type, call_reader *read, piece_maker *next);
-/* Does nothing unless it waits. The call may be gone afterwards. */
-void call_stream_wake(struct call *call);
-/* The same, at once: before others, and though it is busy. The call may be gone afterwards. */
-void call_stream_hurry(struct call *call);
-/* The client does not take what was sent: `last` is put behind it, and that was the answer. The call is gone. */
-void call_stream_cut(struct call *call, struct buffer *last);
-/* Calls `visit` with each answer under way whose pieces `next` makes; it may wake or cut that one. Returns how many. */
-size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(struct call *call, void *context),
-                          void *context);
-/* Whether a piece is on its way, which the client has not taken. */
-bool call_stream_is_writing(const struct call *call);
-/* Ends those that wait, for a client to read or for a wake-up, as after a failure: the daemon stops. */
-void call_streams_end(struct api *api);
 
 /* Whether the client has closed its connection, as far as the system knows. */
 bool call_client_gone(const struct call *call);

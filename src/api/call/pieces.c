@@ -1,6 +1,8 @@
 /*
  * Answers in pieces: one is made when the client has taken the one before, and each in its turn on the rota.
  */
+#include "api/call/pieces.h"
+
 #include "api/call/shared.h"
 #include "api/http/answer.h"
 #include "api/http/client.h"

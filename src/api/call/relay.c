@@ -71,7 +71,7 @@ static void on_done(struct forward *forward)
     struct call *call = forward->context;
     struct buffer *body = &forward->answer.body;
     call->answer.retry_after_s = OWNER_RETRY_AFTER_S;
-    call->relayed = NULL;
+    call->asked.relayed = NULL;
     if (answer_is_usable(call, forward)) {
         char seconds[16];
         snprintf(seconds, sizeof seconds, "%d", forward->answer.retry_after_s);
@@ -165,7 +165,7 @@ static struct forward *relay_make(struct call *call, const struct owner_place *p
     forward->url = url_of(call, place);
     forward->copy = malloc(call->body.len + 1);
     forward->to = *place;
-    forward->wait_s = call->wait_s;
+    forward->wait_s = call->asked.wait_s;
     forward->reply_to = call->api->mailbox;
     forward->done = on_done;
     forward->context = call;
@@ -188,15 +188,15 @@ void relay(struct call *call, const struct owner_place *place)
     }
     if (call->client)
         client_give_room(call->client); /* it is counted when it comes: many who wait must not stop who does not */
-    call->relayed = forward;
+    call->asked.relayed = forward;
     settings->forward(settings->context, forward);
 }
 
 void relay_abandon(struct call *call)
 {
     const struct api_settings *settings = &call->api->settings;
-    if (call->relayed)
-        settings->abandon(settings->context, call->relayed);
+    if (call->asked.relayed)
+        settings->abandon(settings->context, call->asked.relayed);
 }
 
 bool relay_is_one(const struct call *call)

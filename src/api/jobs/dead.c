@@ -5,6 +5,7 @@
  * The groups are bounded: what is not among the first GROUPS_MAX is counted as `others`.
  */
 #include "api/call/counts.h"
+#include "api/call/pieces.h"
 #include "api/jobs/causes.h"
 #include "api/jobs/jobs.h"
 #include "api/jobs/letters.h"

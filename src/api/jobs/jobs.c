@@ -429,20 +429,12 @@ void handle_job_cancel(struct call *call)
 
 void handle_job_patch(struct call *call)
 {
-    static const char *const names[] = { "priority", NULL };
     enum priority priority;
-    struct slice word;
     char number[2] = "";
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    const json_t *value = member_get(body, "priority");
+    const json_t *value = body_member(call, "priority");
     if (json_is_integer(value) && json_integer_value(value) > 0 && json_integer_value(value) < 10)
         number[0] = (char)('0' + json_integer_value(value));
-    word = json_is_string(value) ? slice_from(json_string_value(value)) : slice_from(number);
-    bool known = priority_from_name(word, &priority);
-    json_decref(body);
-    if (!known)
+    if (!priority_from_name(slice_from(json_is_string(value) ? json_string_value(value) : number), &priority))
         call_problem(call, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
     else if (priority < call->priority_max)
         call_problem(call, 403, "forbidden_priority", "this token may give priority %s at most, not %s",
@@ -453,16 +445,10 @@ void handle_job_patch(struct call *call)
 
 void handle_job_retry(struct call *call)
 {
-    static const char *const names[] = { "payload", "payload_base64", NULL };
     struct job_action action = { .kind = OP_REDRIVE };
     struct problem problem;
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
     int64_t bytes_max = call->api->config->payload_bytes_max;
-    bool read = payload_read(call->body, body, bytes_max, &call->memory, &action.payload, &problem);
-    json_decref(body);
-    if (read)
+    if (payload_read(call->body, call->object, bytes_max, &call->memory, &action.payload, &problem))
         act_on(call, &action);
     else
         body_problem(call, &problem);
@@ -470,11 +456,6 @@ void handle_job_retry(struct call *call)
 
 void handle_job_resend(struct call *call)
 {
-    static const char *const names[] = { NULL };
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    json_decref(body);
     act_on(call, &(struct job_action){ .kind = OP_REDRIVE, .resend = true });
 }
 

@@ -254,13 +254,13 @@ static bool read_destination(struct call *call, struct slice name)
 }
 
 /* Reads the request; false: answered already. */
-static bool read_taking(struct call *call, const json_t *body, struct lease_request *request)
+static bool read_taking(struct call *call, struct lease_request *request)
 {
     int64_t max, wait_s, lease_s;
-    if (!body_text(call, body, "destination", JOB_ID_BYTES_MAX, &request->destination) ||
-        !body_text(call, body, "worker", WORKER_BYTES_MAX, &request->worker) ||
-        !body_int(call, body, "max", 1, 1, LEASES_MAX, &max) || !body_int(call, body, "wait_s", 0, 0, WAIT_S_MAX, &wait_s) ||
-        !body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) ||
+    if (!body_text(call, "destination", JOB_ID_BYTES_MAX, &request->destination) ||
+        !body_text(call, "worker", WORKER_BYTES_MAX, &request->worker) ||
+        !body_int(call, "max", 1, 1, LEASES_MAX, &max) || !body_int(call, "wait_s", 0, 0, WAIT_S_MAX, &wait_s) ||
+        !body_int(call, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) ||
         !read_destination(call, request->destination))
         return false;
     if (slice_equal(request->worker, SLICE("engine")))
@@ -270,30 +270,22 @@ static bool read_taking(struct call *call, const json_t *body, struct lease_requ
     request->max = (size_t)max;
     request->lease_ms = lease_s * SECOND_MS;
     request->wait_until = instant_add(api_now(call->api), wait_s * SECOND_MS);
-    call->wait_s = wait_s;
+    call->asked.wait_s = wait_s;
     return true;
 }
 
 void handle_leases_post(struct call *call)
 {
-    static const char *const names[] = { "destination", "max", "wait_s", "lease_s", "worker", NULL };
     if (call->api->draining) { /* a full disk is no reason: work that is done makes room */
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return;
     }
     struct taking *taking = call_context(call, sizeof *taking);
-    if (!taking)
-        return;
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    bool read = read_taking(call, body, &taking->request);
-    json_decref(body);
-    if (!read)
+    if (!taking || !read_taking(call, &taking->request))
         return;
     taking->call = call;
     taking->request.done = on_leased;
-    if (call->wait_s > 0)
+    if (call->asked.wait_s > 0)
         client_follows(call->client); /* that it has gone is heard of before there is work for it, here or at another node */
     ask(call, taking->request.destination, run_taking, answer_taken);
 }
@@ -319,9 +311,9 @@ static bool add_lease(struct call *call, const json_t *value, struct lease_list 
 }
 
 /* Members `leases` or `lease`. False: answered already. */
-static bool read_leases(struct call *call, const json_t *body, struct lease_list *ret_list)
+static bool read_leases(struct call *call, struct lease_list *ret_list)
 {
-    const json_t *many = member_get(body, "leases"), *one = member_get(body, "lease");
+    const json_t *many = body_member(call, "leases"), *one = body_member(call, "lease");
     size_t count = many ? json_array_size(many) : 1;
     if ((!many && !one) || (many && one) || (many && !json_is_array(many)) || count < 1 || count > LEASES_MAX)
         return call_problem(call, 422, "invalid_member", "give leases, a list of 1 to %d, or one lease", LEASES_MAX);
@@ -425,13 +417,10 @@ static enum status read_retried(struct call *call, struct store_reader *reader, 
 }
 
 /* The list as the call's context; false: answered already. */
-static bool take_leases(struct call *call, const json_t *body)
+static bool take_leases(struct call *call)
 {
-    struct lease_list *list = arena_alloc(&call->memory, sizeof *list);
-    if (!list)
-        return call_no_memory(call);
-    call->context = list;
-    return read_leases(call, body, list) && batch_for(call, list->count);
+    struct lease_list *list = call_context(call, sizeof *list);
+    return list && read_leases(call, list) && batch_for(call, list->count);
 }
 
 static void acknowledge(struct call *call)
@@ -454,13 +443,7 @@ static void acknowledge(struct call *call)
 
 void handle_leases_ack(struct call *call)
 {
-    static const char *const names[] = { "leases", "lease", NULL };
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    bool taken = take_leases(call, body);
-    json_decref(body);
-    if (taken)
+    if (take_leases(call))
         call_read(call, read_retried, acknowledge);
 }
 
@@ -472,14 +455,8 @@ static void answer_extended(struct call *call)
 
 void handle_leases_extend(struct call *call)
 {
-    static const char *const names[] = { "leases", "lease", "lease_s", NULL };
     int64_t lease_s;
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    bool taken = body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) && take_leases(call, body);
-    json_decref(body);
-    if (!taken)
+    if (!body_int(call, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) || !take_leases(call))
         return;
     const struct lease_list *list = call->context;
     instant until = instant_add(api_now(call->api), lease_s * SECOND_MS);
@@ -574,9 +551,9 @@ static void decide_leased(struct call *call)
 }
 
 /* They are seconds, whole or not. */
-static bool read_retry_after(struct call *call, const json_t *body, int64_t *ret_ms)
+static bool read_retry_after(struct call *call, int64_t *ret_ms)
 {
-    const json_t *value = member_get(body, "retry_after");
+    const json_t *value = body_member(call, "retry_after");
     double seconds = value ? json_number_value(value) : 0;
     if (value && (!json_is_number(value) || seconds < 0 || seconds > RETRY_AFTER_S_MAX))
         return call_problem(call, 422, "invalid_member", "retry_after must be a number of seconds from 0 to %d",
@@ -586,10 +563,10 @@ static bool read_retry_after(struct call *call, const json_t *body, int64_t *ret
 }
 
 /* The worker knows better than the policy's words. */
-static bool read_class(struct call *call, const json_t *body, enum outcome *ret_outcome)
+static bool read_class(struct call *call, enum outcome *ret_outcome)
 {
     struct slice class;
-    if (!body_text(call, body, "class", CODE_BYTES_MAX - 1, &class))
+    if (!body_text(call, "class", CODE_BYTES_MAX - 1, &class))
         return false;
     *ret_outcome = slice_equal(class, SLICE("permanent"))   ? OUTCOME_PERMANENT
                    : slice_equal(class, SLICE("transient")) ? OUTCOME_TRANSIENT
@@ -599,16 +576,16 @@ static bool read_class(struct call *call, const json_t *body, enum outcome *ret_
     return call_problem(call, 422, "invalid_member", "class must be permanent or transient; without it the policy decides");
 }
 
-static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
+static bool read_nack(struct call *call, struct nack *nack)
 {
     struct lease_list list;
     struct answer *answer = &nack->lease.answer;
     *answer = (struct answer){ .attempted = true };
-    if (!member_get(body, "lease"))
+    if (!body_member(call, "lease"))
         return call_problem(call, 422, "invalid_member", "lease is missing; give one, as POST /v1/leases gave it");
-    if (!read_leases(call, body, &list) || !body_text(call, body, "error", NACK_ERROR_BYTES_MAX, &answer->text) ||
-        !body_text(call, body, "code", CODE_BYTES_MAX - 1, &answer->code) || !read_class(call, body, &answer->outcome) ||
-        !read_retry_after(call, body, &answer->retry_after_ms))
+    if (!read_leases(call, &list) || !body_text(call, "error", NACK_ERROR_BYTES_MAX, &answer->text) ||
+        !body_text(call, "code", CODE_BYTES_MAX - 1, &answer->code) || !read_class(call, &answer->outcome) ||
+        !read_retry_after(call, &answer->retry_after_ms))
         return false;
     if (slice_is_blank(answer->text))
         return call_problem(call, 422, "invalid_error", "error is missing or blank; say what the try ended with");
@@ -619,16 +596,7 @@ static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
 
 void handle_leases_nack(struct call *call)
 {
-    static const char *const names[] = { "lease", "error", "code", "class", "retry_after", NULL };
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    struct nack *nack = arena_alloc(&call->memory, sizeof *nack);
-    call->context = nack;
-    if (!nack)
-        call_no_memory(call);
-    bool read = nack && read_nack(call, body, nack);
-    json_decref(body);
-    if (read)
+    struct nack *nack = call_context(call, sizeof *nack);
+    if (nack && read_nack(call, nack))
         call_read(call, read_leased, decide_leased);
 }

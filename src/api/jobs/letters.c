@@ -53,9 +53,9 @@ bool query_filter(struct call *call, struct job_walk *ret_walk)
     return true;
 }
 
-bool body_filter(struct call *call, const json_t *body, struct job_walk *ret_walk)
+bool body_filter(struct call *call, struct job_walk *ret_walk)
 {
-    const json_t *filter = member_get(body, "filter"), *all = member_get(body, "all");
+    const json_t *filter = body_member(call, "filter"), *all = body_member(call, "all");
     struct job_walk walk = { .filter.state = STATE_DEAD };
     struct error error;
     if (filter && filter_read(filter, &call->memory, &walk, &error) != STATUS_OK)

@@ -15,7 +15,7 @@
 /* The filter of the query string, with `state` and `cursor`; of the tenant that the call may see. */
 bool query_filter(struct call *call, struct job_walk *ret_walk);
 /* The member `filter` of a body, of dead letters; an empty one only with "all": true. */
-bool body_filter(struct call *call, const json_t *body, struct job_walk *ret_walk);
+bool body_filter(struct call *call, struct job_walk *ret_walk);
 
 /* What a filter finds. */
 struct letter_counts {

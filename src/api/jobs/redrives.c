@@ -41,14 +41,12 @@ static void plan_forget(struct call *call)
 }
 
 /* NULL: answered. What dies from now on is not meant. */
-static struct plan *plan_of(struct call *call, const json_t *body)
+static struct plan *plan_of(struct call *call)
 {
     struct plan *plan = call_context(call, sizeof *plan);
-    if (!plan)
+    if (!plan || !body_filter(call, &plan->walk))
         return NULL;
-    if (!body_filter(call, body, &plan->walk))
-        return NULL;
-    const json_t *dry_run = member_get(body, "dry_run");
+    const json_t *dry_run = body_member(call, "dry_run");
     if (dry_run && !json_is_boolean(dry_run)) {
         call_problem(call, 422, "invalid_member", "dry_run must be true or false");
         return NULL;
@@ -145,11 +143,11 @@ static void begin_redrive(struct call *call)
     ask(call, SLICE(""), run_begin, redrive_begun);
 }
 
-static bool read_rate(struct call *call, const json_t *body, struct rate *ret_rate)
+static bool read_rate(struct call *call, struct rate *ret_rate)
 {
     struct slice text;
     struct error error;
-    if (!body_text(call, body, "rate", 32, &text))
+    if (!body_text(call, "rate", 32, &text))
         return false;
     if (text.len == 0)
         return true;
@@ -158,13 +156,13 @@ static bool read_rate(struct call *call, const json_t *body, struct rate *ret_ra
     return call_problem(call, 422, "invalid_rate", "rate must be a number and a time, such as 50/s or 1000/m");
 }
 
-static bool read_how(struct call *call, const json_t *body, struct redrive_record *record)
+static bool read_how(struct call *call, struct redrive_record *record)
 {
-    const json_t *share = member_get(body, "abort_at"), *patch = member_get(body, "payload_patch");
+    const json_t *share = body_member(call, "abort_at"), *patch = body_member(call, "payload_patch");
     struct error error;
-    if (!read_rate(call, body, &record->rate) ||
-        !body_int(call, body, "limit", 0, 1, INT64_MAX / 2, &record->limit) ||
-        !body_int(call, body, "canary", 0, 1, 100000, &record->canary))
+    if (!read_rate(call, &record->rate) ||
+        !body_int(call, "limit", 0, 1, INT64_MAX / 2, &record->limit) ||
+        !body_int(call, "canary", 0, 1, 100000, &record->canary))
         return false;
     record->abort_at = share ? json_number_value(share) : 0.5;
     record->abort_given = share != NULL;
@@ -179,13 +177,8 @@ static bool read_how(struct call *call, const json_t *body, struct redrive_recor
 
 void handle_redrives_post(struct call *call)
 {
-    static const char *const names[] = { "filter", "all",    "dry_run",  "limit",
-                                         "rate",   "canary", "abort_at", "payload_patch", NULL };
-    json_t *body = body_object(call, names);
-    struct plan *plan = body ? plan_of(call, body) : NULL;
-    bool read = plan && read_how(call, body, &plan->record);
-    json_decref(body);
-    if (!read)
+    struct plan *plan = plan_of(call);
+    if (!plan || !read_how(call, &plan->record))
         return;
     plan->counted = begin_redrive;
     call_read(call, count_piece, letters_counted);
@@ -351,10 +344,7 @@ static void give_order(struct call *call)
 
 static void order(struct call *call, enum redrive_order what)
 {
-    static const char *const names[] = { NULL };
-    json_t *body = body_object(call, names);
-    struct redrive_page *page = body ? one_of(call) : NULL;
-    json_decref(body);
+    struct redrive_page *page = one_of(call);
     if (!page)
         return;
     page->order = what;
@@ -467,10 +457,7 @@ static void begin_purge(struct call *call)
 
 void handle_dead_purge(struct call *call)
 {
-    static const char *const names[] = { "filter", "all", "dry_run", NULL };
-    json_t *body = body_object(call, names);
-    struct plan *plan = body ? plan_of(call, body) : NULL;
-    json_decref(body);
+    struct plan *plan = plan_of(call);
     if (!plan)
         return;
     plan->counted = begin_purge;

@@ -4,6 +4,7 @@
  * Whoever asks looks at every job and every event, some at a time, so that other calls are answered in between.
  */
 #include "api/call/ask.h"
+#include "api/call/pieces.h"
 #include "api/call/query.h"
 #include "api/jobs/job_json.h"
 #include "api/jobs/jobs.h"

@@ -8,6 +8,7 @@
  * Every stream ends with an event `end` that says why, unless the connection broke. The client comes again with the
  * last `id` it saw, as browsers do by themselves, and misses nothing.
  */
+#include "api/call/pieces.h"
 #include "api/observe/observe.h"
 #include "api/observe/events.h"
 #include "base/log.h"

@@ -188,14 +188,8 @@ static bool run_ack(struct call *call, struct engine *engine)
 
 void handle_alert_ack(struct call *call)
 {
-    static const char *const names[] = { "note", NULL };
     struct ack_order *order = call_context(call, sizeof *order);
-    json_t *body = order ? body_object(call, names) : NULL;
-    if (!body)
-        return;
-    bool read = body_text(call, body, "note", NOTE_BYTES_MAX, &order->ack.note);
-    json_decref(body);
-    if (!read)
+    if (!order || !body_text(call, "note", NOTE_BYTES_MAX, &order->ack.note))
         return;
     order->ack.id = call->parameters[0];
     order->ack.by = call->who;

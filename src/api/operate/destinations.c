@@ -353,19 +353,12 @@ static void order_hold(struct call *call, const struct hold_order *wanted)
         give_order(call);
 }
 
-/* `reason` is read only for a pause. */
+/* Only a pause has a reason. */
 static void pause_or_resume(struct call *call, enum hold_kind kind)
 {
-    static const char *const pause_names[] = { "reason", "tenant", NULL }, *const resume_names[] = { "tenant", NULL };
-    struct hold_order order = { .kind = kind };
-    json_t *body = body_object(call, kind == ORDER_PAUSE ? pause_names : resume_names);
-    if (!body)
-        return;
-    order.one_tenant = member_get(body, "tenant") != NULL;
-    bool read = body_text(call, body, "reason", HOLD_REASON_BYTES_MAX, &order.reason) &&
-                body_text(call, body, "tenant", JOB_ID_BYTES_MAX, &order.tenant);
-    json_decref(body);
-    if (read)
+    struct hold_order order = { .kind = kind, .one_tenant = body_member(call, "tenant") != NULL };
+    if (body_text(call, "reason", HOLD_REASON_BYTES_MAX, &order.reason) &&
+        body_text(call, "tenant", JOB_ID_BYTES_MAX, &order.tenant))
         order_hold(call, &order);
 }
 
@@ -381,14 +374,8 @@ void handle_destination_resume(struct call *call)
 
 void handle_destination_contingency(struct call *call)
 {
-    static const char *const names[] = { "enter", "reason", NULL };
     struct slice reason;
     bool enter;
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    bool read = body_bool(call, body, "enter", &enter) && body_text(call, body, "reason", HOLD_REASON_BYTES_MAX, &reason);
-    json_decref(body);
-    if (read)
+    if (body_bool(call, "enter", &enter) && body_text(call, "reason", HOLD_REASON_BYTES_MAX, &reason))
         order_hold(call, &(struct hold_order){ .kind = enter ? ORDER_ENTER : ORDER_LEAVE, .reason = reason });
 }

@@ -277,18 +277,11 @@ static void write_lessons(struct call *call)
 
 void handle_incident_patch(struct call *call)
 {
-    static const char *const names[] = { "lessons_learned", NULL };
     struct one_incident *one = call_context(call, sizeof *one);
     if (!one)
         return;
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    bool given = member_get(body, "lessons_learned") != NULL;
-    bool read = given && body_text(call, body, "lessons_learned", LESSONS_BYTES_MAX, &one->lessons);
-    json_decref(body);
-    if (!given)
+    if (!body_member(call, "lessons_learned"))
         call_problem(call, 422, "invalid_member", "lessons_learned must be there; an empty text takes them away");
-    else if (read)
+    else if (body_text(call, "lessons_learned", LESSONS_BYTES_MAX, &one->lessons))
         find_incident(call, write_lessons);
 }

@@ -31,9 +31,6 @@ enum {
     WAY_GIVEN = 10,           /* by nice */
 };
 
-static const char *const names[] = { "policy", "load",   "for",   "outage",   "tenants", "skew", "priorities", "latency",
-                                     "spread", "errors", "limit", "capacity", "seed",    NULL };
-
 struct simulation {
     char *arguments[ARGUMENTS_MAX];
     size_t count;
@@ -182,20 +179,20 @@ static bool PRINTF_LIKE(3, 4) add(struct call *call, struct simulation *simulati
 }
 
 /* `--name=value`, so that no value can be taken for another option. False: answered. */
-static bool read_options(struct call *call, const json_t *body, struct simulation *simulation)
+static bool read_options(struct call *call, struct simulation *simulation)
 {
-    const char *path = call->api->settings.config_path;
+    const char *path = call->api->settings.config_path, *const *names = call->route->members;
     struct slice policy = { 0 };
     bool room = add(call, simulation, "insist") && add(call, simulation, "simulate") &&
                 add(call, simulation, "--output=json");
     for (size_t i = 0; names[i] && room; i++) {
         struct slice value;
-        if (json_is_integer(member_get(body, names[i]))) {
+        if (json_is_integer(body_member(call, names[i]))) {
             room = add(call, simulation, "--%s=%lld", names[i],
-                       (long long)json_integer_value(member_get(body, names[i])));
+                       (long long)json_integer_value(body_member(call, names[i])));
             continue;
         }
-        if (!body_text(call, body, names[i], OPTION_BYTES_MAX, &value))
+        if (!body_text(call, names[i], OPTION_BYTES_MAX, &value))
             return false;
         if (i == 0)
             policy = value;
@@ -234,12 +231,7 @@ void handle_simulate(struct call *call)
         return;
     buffer_init(&simulation->out, OUTPUT_BYTES_MAX + 1);
     buffer_init(&simulation->said, ERROR_TEXT_BYTES_MAX + 1);
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    bool read = read_options(call, body, simulation);
-    json_decref(body);
-    if (!read)
+    if (!read_options(call, simulation))
         return;
     if (atomic_exchange(&busy, true))
         call_problem(call, 503, "busy", "somebody else's simulation is running; try again in a few seconds");

@@ -3,6 +3,7 @@
  */
 #include "api/serve/request.h"
 
+#include "api/call/body.h"
 #include "api/call/query.h"
 #include "api/call/relay.h"
 #include "api/http/client.h"
@@ -175,7 +176,7 @@ void api_request(void *context, struct client *client, const struct http_head *h
     else if (api->stopping)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
     else if (authorise(call) && address_is_clean(call) && query_is_known(call) && is_for_caller(call) &&
-             has_room(call))
+             (!call->route->members || body_read(call)) && has_room(call))
         call->route->handle(call);
 }
 

@@ -1,5 +1,6 @@
 #include "api/api.h"
 
+#include "api/call/pieces.h"
 #include "api/call/shared.h"
 #include "api/jobs/decisions.h"
 #include "api/jobs/causes.h"
