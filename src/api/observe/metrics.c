@@ -18,6 +18,17 @@ static const struct histogram *histogram_at(const struct measures *measures, siz
     return (const struct histogram *)(const void *)((const char *)measures + offset);
 }
 
+static void write_turns(const struct metric_row *row, const struct exposition *out,
+                        const struct metrics_destination *destination)
+{
+    for (size_t i = 0; i < destination->turn_count; i++) {
+        const struct metrics_turn *turn = &destination->turns[i];
+        const struct metric_label labels[] = { { "destination", destination->name }, { "tenant", turn->tenant } };
+        if (turn->view.known)
+            exposition_sample(out, labels, 2, number_at(&turn->view.turns, row->source.offset));
+    }
+}
+
 static void write_destination(const struct metric_row *row, const struct exposition *out, const struct metrics_scene *scene,
                               const struct metrics_destination *destination)
 {
@@ -32,6 +43,8 @@ static void write_destination(const struct metric_row *row, const struct exposit
         exposition_sample(out, &label, 1, number_at(measures, source->offset) / source->divisor);
     else if (source->from == FROM_EACH && measures)
         source->each(out, destination);
+    else if (source->from == FROM_TURNS && measures)
+        write_turns(row, out, destination);
     else if (source->from == FROM_HISTOGRAM && measures && histogram_total(histogram_at(measures, source->offset)) > 0)
         exposition_histogram(out, &label, 1, histogram_at(measures, source->offset), source->scale);
 }
@@ -43,7 +56,11 @@ static void write_row(const struct metric_row *row, struct buffer *body, const s
     exposition_begin(&out, body, &row->family);
     if (row->source.from == FROM_NUMBER)
         exposition_sample(&out, NULL, 0, row->source.number(scene));
-    else if (row->source.from == FROM_WHOLE)
+    for (size_t i = 0; i < scene->source_count && row->source.from == FROM_SOURCES; i++) {
+        const struct metric_label label = { "source", slice_from(scene->sources[i].name) };
+        exposition_sample(&out, &label, 1, row->source.of_source(&scene->sources[i]));
+    }
+    if (row->source.from == FROM_WHOLE)
         row->source.whole(&out, scene);
     for (size_t i = 0; i < scene->count && row->source.from < FROM_NUMBER; i++)
         if (scene->items[i].in_use || row->of_unused)

@@ -68,7 +68,9 @@ enum metric_from {
     FROM_HISTOGRAM, /* in struct measures, written by `scale` */
     FROM_VALUE,     /* `value` */
     FROM_EACH,      /* `each`, for those that the engine knows */
+    FROM_TURNS,     /* `offset` in struct turn_figures, of every tenant that is reported singly */
     FROM_NUMBER,    /* `number`: one sample without labels */
+    FROM_SOURCES,   /* `of_source`, of each */
     FROM_WHOLE,     /* `whole` */
 };
 
@@ -80,6 +82,7 @@ struct metric_source {
     double (*value)(const struct metrics_scene *scene, const struct metrics_destination *destination); /* NAN: none */
     void (*each)(const struct exposition *out, const struct metrics_destination *destination);
     double (*number)(const struct metrics_scene *scene); /* NAN: none */
+    double (*of_source)(const struct source_figures *source); /* likewise */
     void (*whole)(const struct exposition *out, const struct metrics_scene *scene);
 };
 

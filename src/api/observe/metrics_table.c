@@ -278,32 +278,6 @@ static void processed(const struct exposition *out, const struct metrics_destina
     tenants_of(out, destination, false);
 }
 
-/* One of the documents' fairness figures of every tenant that is reported singly. */
-static void turns(const struct exposition *out, const struct metrics_destination *destination, size_t figure)
-{
-    for (size_t i = 0; i < destination->turn_count; i++) {
-        const struct metrics_turn *turn = &destination->turns[i];
-        if (turn->view.known)
-            tell(out, destination, LABEL("tenant", turn->tenant),
-                 (double)*(const int64_t *)(const void *)((const char *)&turn->view.turns + figure));
-    }
-}
-
-static void priority(const struct exposition *out, const struct metrics_destination *destination)
-{
-    turns(out, destination, offsetof(struct turn_figures, priority));
-}
-
-static void in_a_row(const struct exposition *out, const struct metrics_destination *destination)
-{
-    turns(out, destination, offsetof(struct turn_figures, in_a_row));
-}
-
-static void rounds(const struct exposition *out, const struct metrics_destination *destination)
-{
-    turns(out, destination, offsetof(struct turn_figures, rounds_without));
-}
-
 static const struct { const char *name; size_t count; } states[] = {
     { "pending", offsetof(struct lane_counts, pending) }, { "running", offsetof(struct lane_counts, running) },
     { "waiting", offsetof(struct lane_counts, waiting) }, { "dead", offsetof(struct lane_counts, dead) },
@@ -439,15 +413,18 @@ static void operations(const struct exposition *out, const struct metrics_scene 
     exposition_histogram(out, NULL, 0, &scene->writer.operations, &operations_scale);
 }
 
-static double connections(const struct metrics_scene *scene)
-{
-    return (double)scene->api->http.door.count;
-}
+/* One number of the whole. */
+#define NUMBER_OF(name, expression)                       \
+    static double name(const struct metrics_scene *scene) \
+    {                                                     \
+        return (double)(expression);                      \
+    }
 
-static double last_event(const struct metrics_scene *scene)
-{
-    return (double)scene->last_event;
-}
+NUMBER_OF(connections, scene->api->http.door.count)
+NUMBER_OF(last_event, scene->last_event)
+NUMBER_OF(disk_limit, scene->api->config->disk_free_bytes)
+NUMBER_OF(dead_expired, scene->engine.dead_expired)
+NUMBER_OF(jobs_limit, scene->api->config->pending_max > 0 ? (double)scene->api->config->pending_max : NAN)
 
 static double engine_idle(const struct metrics_scene *scene)
 {
@@ -457,18 +434,10 @@ static double engine_idle(const struct metrics_scene *scene)
 
 /* ---- of nodes that share the store ---- */
 
-/* One number that only a node has. */
-#define NODE_NUMBER(name, expression)                               \
-    static double name(const struct metrics_scene *scene)           \
-    {                                                               \
-        const struct node_figures *n = scene->nodes;                \
-        return n ? (double)(expression) : NAN;                      \
-    }
-
-NODE_NUMBER(nodes, n->count)
-NODE_NUMBER(unowned, n->unowned)
-NODE_NUMBER(trusted, n->trusted)
-NODE_NUMBER(taken_for_dead, n->taken_for_dead)
+NUMBER_OF(nodes, scene->nodes ? (double)scene->nodes->count : NAN)
+NUMBER_OF(unowned, scene->nodes ? (double)scene->nodes->unowned : NAN)
+NUMBER_OF(trusted, scene->nodes ? (double)scene->nodes->trusted : NAN)
+NUMBER_OF(taken_for_dead, scene->nodes ? (double)scene->nodes->taken_for_dead : NAN)
 
 static void silent(const struct exposition *out, const struct metrics_scene *scene)
 {
@@ -490,73 +459,20 @@ static void moved(const struct exposition *out, const struct metrics_scene *scen
     exposition_sample(out, &TEXT("how", "given"), 1, (double)scene->nodes->given);
 }
 
-static double disk_limit(const struct metrics_scene *scene)
-{
-    return (double)scene->api->config->disk_free_bytes;
-}
-
-static double dead_expired(const struct metrics_scene *scene)
-{
-    return (double)scene->engine.dead_expired;
-}
-
-static double jobs_limit(const struct metrics_scene *scene)
-{
-    return scene->api->config->pending_max > 0 ? (double)scene->api->config->pending_max : NAN;
-}
-
 /* ---- sources ---- */
 
-/* One sample a source; what is not known has none. */
-static void of_sources(const struct exposition *out, const struct metrics_scene *scene,
-                       double (*value)(const struct source_figures *source))
-{
-    for (size_t i = 0; i < scene->source_count; i++) {
-        double number = value(&scene->sources[i]);
-        if (!isnan(number))
-            exposition_sample(out, &TEXT("source", scene->sources[i].name), 1, number);
+/* One number of a source; not a number: it is not known. */
+#define SOURCE_FIGURE(name, expression)                     \
+    static double name(const struct source_figures *source) \
+    {                                                       \
+        return (double)(expression);                        \
     }
-}
 
-static double source_up(const struct source_figures *source)
-{
-    return source->state == SOURCE_READING || source->state == SOURCE_WAITING;
-}
-
-static double source_held(const struct source_figures *source)
-{
-    return (double)source->held;
-}
-
-static double source_lag(const struct source_figures *source)
-{
-    return source->lag >= 0 ? (double)source->lag : NAN;
-}
-
-static double source_memory(const struct source_figures *source)
-{
-    return source->checked && source->redis.limit_bytes > 0 ? redis_health_share(&source->redis) : NAN;
-}
-
-static void sources_up(const struct exposition *out, const struct metrics_scene *scene)
-{
-    of_sources(out, scene, source_up);
-}
-
-static void sources_held(const struct exposition *out, const struct metrics_scene *scene)
-{
-    of_sources(out, scene, source_held);
-}
-
-static void sources_lag(const struct exposition *out, const struct metrics_scene *scene)
-{
-    of_sources(out, scene, source_lag);
-}
-
-static void sources_memory(const struct exposition *out, const struct metrics_scene *scene)
-{
-    of_sources(out, scene, source_memory);
-}
+SOURCE_FIGURE(source_up, source->state == SOURCE_READING || source->state == SOURCE_WAITING)
+SOURCE_FIGURE(source_held, source->held)
+SOURCE_FIGURE(source_lag, source->lag >= 0 ? (double)source->lag : NAN)
+SOURCE_FIGURE(source_memory,
+              source->checked && source->redis.limit_bytes > 0 ? redis_health_share(&source->redis) : NAN)
 
 static void sources_entries(const struct exposition *out, const struct metrics_scene *scene)
 {
@@ -580,9 +496,11 @@ static void sources_entries(const struct exposition *out, const struct metrics_s
 #define TIMED(member) .source = { .from = FROM_MEASURES, .offset = offsetof(struct measures, member), .divisor = SECOND_MS }
 #define SPREAD(member, scale_of) \
     .source = { .from = FROM_HISTOGRAM, .offset = offsetof(struct measures, member), .scale = &(scale_of) }
+#define TURNS(member) .source = { .from = FROM_TURNS, .offset = offsetof(struct turn_figures, member) }
 #define VALUE(function) .source = { .from = FROM_VALUE, .value = (function) }
 #define EACH(function) .source = { .from = FROM_EACH, .each = (function) }
 #define NUMBER(function) .source = { .from = FROM_NUMBER, .number = (function) }
+#define OF_SOURCE(function) .source = { .from = FROM_SOURCES, .of_source = (function) }
 #define WHOLE(function) .source = { .from = FROM_WHOLE, .whole = (function) }
 
 #define COUNTER(name, labels, help) { name, METRIC_COUNTER, help }, labels
@@ -634,12 +552,12 @@ const struct metric_row metric_rows[] = {
     { COUNTER("tenant_jobs_processed", "destination, tenant", "Answered attempts, by tenant."), EACH(processed) },
     { GAUGE("tenant_current_priority", "destination, tenant",
             "The tenant's priority in the turns; 1 is the most urgent."),
-      EACH(priority) },
+      TURNS(priority) },
     { GAUGE("tenant_consecutive_batch", "destination, tenant",
             "Jobs of the tenant in a row, up to the batch of its turn; 0 when another was served since."),
-      EACH(in_a_row) },
+      TURNS(in_a_row) },
     { GAUGE("tenant_rounds_without_processing", "destination, tenant", "Whole rounds since the tenant was served."),
-      EACH(rounds) },
+      TURNS(rounds_without) },
 
     /* ---- jobs ---- */
     { GAUGE("insist_jobs", "destination, state", "Jobs now, by state."), WHOLE(jobs) },
@@ -747,16 +665,16 @@ const struct metric_row metric_rows[] = {
       WHOLE(alerts) },
 
     /* ---- sources ---- */
-    { GAUGE("insist_source_up", "source", "1 while its Redis is read, 0 while it cannot be."), WHOLE(sources_up) },
+    { GAUGE("insist_source_up", "source", "1 while its Redis is read, 0 while it cannot be."), OF_SOURCE(source_up) },
     { COUNTER("insist_source_entries_total", "source, result",
               "Entries by what came of them: `accepted`, a `duplicate` of a job that was there, `rejected`, or `gone` before they "
               "were read."),
       WHOLE(sources_entries) },
-    { GAUGE("insist_source_held", "source", "Entries that were read and are not stored yet."), WHOLE(sources_held) },
+    { GAUGE("insist_source_held", "source", "Entries that were read and are not stored yet."), OF_SOURCE(source_held) },
     { GAUGE("insist_source_lag", "source", "Entries in the stream that were not read yet, as of ten seconds ago at most."),
-      WHOLE(sources_lag) },
+      OF_SOURCE(source_lag) },
     { GAUGE("insist_source_redis_memory_ratio", "source", "Used part of the memory that its Redis may use."),
-      WHOLE(sources_memory) },
+      OF_SOURCE(source_memory) },
 
     /* ---- the daemon ---- */
     { GAUGE("insist_build_info", "version", "1, with the version."), WHOLE(build) },

@@ -15,7 +15,7 @@
 
 enum { MIDDLE_BODY_BYTES_MAX = 1 << 20 };
 
-/* What tokens that act for one tenant are told of calls about what all tenants share. */
+/* Why calls about what all tenants share are not for a token that acts for one. */
 static const char holding[] = "a destination is held for all of them", working[] = "a pull worker serves all of them",
                   errors[] = "unknown errors are those of all tenants", nodes[] = "nodes are of all tenants",
                   reports[] = "a report is of all tenants";
