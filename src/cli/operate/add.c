@@ -86,7 +86,6 @@ static void take_warning(struct bundle *bundle, const json_t *answer)
 static int send_bundle(struct bundle *bundle)
 {
     struct url url;
-    struct reply reply = { 0 };
     json_t *answer = NULL;
     if (bundle->count == 0)
         return EXIT_DONE;
@@ -99,12 +98,10 @@ static int send_bundle(struct bundle *bundle)
         .content_type = "application/x-ndjson",
         .body = buffer_slice(&bundle->body),
     };
-    int code = client_call(&bundle->client, &request, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(&bundle->client, &reply, &answer);
+    int code = client_json(&bundle->client, &request, &answer);
     if (code == EXIT_DONE) {
-        bundle->accepted += json_integer_value(json_object_get(answer, "accepted"));
-        bundle->duplicates += json_integer_value(json_object_get(answer, "duplicates"));
+        bundle->accepted += member_int(answer, "accepted");
+        bundle->duplicates += member_int(answer, "duplicates");
         take_rejections(bundle, json_object_get(answer, "rejected"));
         take_warning(bundle, answer);
     } else {
@@ -114,8 +111,6 @@ static int send_bundle(struct bundle *bundle)
                  bundle->numbers[0]);
     }
     json_decref(answer);
-    reply_release(&reply);
-    url_release(&url);
     buffer_clear(&bundle->body);
     bundle->count = 0;
     return code;

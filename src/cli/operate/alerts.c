@@ -1,4 +1,3 @@
-#include "base/json.h"
 #include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/action.h"
@@ -8,20 +7,10 @@
 
 static int acknowledge(const struct cli *cli, const struct arguments *arguments, const char *note)
 {
-    struct buffer body;
     if (arguments->count < 2)
         return cli_usage("alerts", "name the alert; insist alerts lists them");
-    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    if (note)
-        json_member_text(&json, "note", note);
-    json_object_end(&json);
-    const struct action action = { .method = "POST", .path = "/v1/alerts", .name = arguments->items[1], .verb = "ack",
-                                   .body = buffer_slice(&body) };
-    int code = buffer_status(&body) == STATUS_OK ? action_run(cli, &action) : cli_fail(EXIT_USAGE, "the note is too long");
-    buffer_release(&body);
-    return code;
+    return action_run(cli, &(struct action){ .method = "POST", .path = "/v1/alerts", .name = arguments->items[1],
+                                             .verb = "ack", .members = { { "note", note, NULL } } });
 }
 
 int command_alerts(struct cli *cli)

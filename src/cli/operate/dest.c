@@ -1,11 +1,11 @@
 #include "api/operate/incident_view.h"
-#include "base/json.h"
 #include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/action.h"
 #include "cli/talk/pages.h"
 #include "engine/saved/gate_state.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static int list(const struct cli *cli)
@@ -27,11 +27,6 @@ static int list(const struct cli *cli)
 }
 
 /* ---- one, in words ---- */
-
-static json_int_t number_of(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
 
 static void say(json_t *words, const char *name, struct buffer *text)
 {
@@ -73,10 +68,10 @@ static void say_jobs(const json_t *answer, json_t *words, struct buffer *text)
 {
     static const char *const states[] = { "pending", "running", "waiting", "dead", "completed", "cancelled" };
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        buffer_printf(text, "%s%" JSON_INTEGER_FORMAT " %s", i > 0 ? ", " : "", number_of(answer, states[i]), states[i]);
+        buffer_printf(text, "%s%" PRId64 " %s", i > 0 ? ", " : "", member_int(answer, states[i]), states[i]);
     if (json_object_get(answer, "tenants"))
-        buffer_printf(text, "; of %" JSON_INTEGER_FORMAT " tenant%s", number_of(answer, "tenants"),
-                      number_of(answer, "tenants") == 1 ? "" : "s");
+        buffer_printf(text, "; of %" PRId64 " tenant%s", member_int(answer, "tenants"),
+                      member_int(answer, "tenants") == 1 ? "" : "s");
     append_member(answer, "; the next waits since about ", "oldest_at", SHOW_TIME, text);
     say(words, "jobs", text);
 }
@@ -84,14 +79,14 @@ static void say_jobs(const json_t *answer, json_t *words, struct buffer *text)
 static void say_pace(const json_t *answer, json_t *words, struct buffer *text)
 {
     if (json_object_get(answer, "under_way")) {
-        buffer_printf(text, "%" JSON_INTEGER_FORMAT " under way", number_of(answer, "under_way"));
+        buffer_printf(text, "%" PRId64 " under way", member_int(answer, "under_way"));
         append_member(answer, ", at most ", "concurrency_why", SHOW_TEXT, text);
         append_member(answer, "; more is tried from ", "concurrency_rises_at", SHOW_TIME, text);
         say(words, "sends", text);
     }
     if (json_object_get(answer, "delivered_last_minute")) {
-        buffer_printf(text, "%" JSON_INTEGER_FORMAT " delivered, %" JSON_INTEGER_FORMAT " failed",
-                      number_of(answer, "delivered_last_minute"), number_of(answer, "failed_last_minute"));
+        buffer_printf(text, "%" PRId64 " delivered, %" PRId64 " failed",
+                      member_int(answer, "delivered_last_minute"), member_int(answer, "failed_last_minute"));
         say(words, "minute", text);
     }
     append_member(answer, "", "url", SHOW_TEXT, text);
@@ -172,35 +167,6 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
-/* `enter`: of contingency, true or false; NULL: none of its. `tenant`: only that one's jobs; NULL: all of it. */
-static int hold(const struct cli *cli, const char *name, const char *verb, const bool *enter, const char *reason,
-                const char *tenant)
-{
-    struct buffer body;
-    buffer_init(&body, CLI_STDIN_BYTES_MAX);
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    if (enter)
-        json_member_bool(&json, "enter", *enter);
-    if (reason)
-        json_member_text(&json, "reason", reason);
-    if (tenant)
-        json_member_text(&json, "tenant", tenant);
-    json_object_end(&json);
-    int code = buffer_status(&body) == STATUS_OK ? EXIT_DONE : cli_usage("dest", "--reason is too long");
-    const struct action action = {
-        .method = "POST",
-        .path = "/v1/destinations",
-        .name = name,
-        .verb = verb,
-        .body = buffer_slice(&body),
-    };
-    if (code == EXIT_DONE)
-        code = action_run(cli, &action);
-    buffer_release(&body);
-    return code;
-}
-
 int command_dest(struct cli *cli)
 {
     const char *reason = NULL, *tenant = NULL;
@@ -233,8 +199,13 @@ int command_dest(struct cli *cli)
         return list(cli);
     if (cli->arguments.count < 2)
         return cli_usage("dest", "name the destination");
+    struct action action = {
+        .method = "GET", .path = "/v1/destinations", .name = cli->arguments.items[1], .show = show_one
+    };
     if (pauses || resumes || contingency)
-        return hold(cli, cli->arguments.items[1], what, contingency ? &enter : NULL, reason, tenant);
-    return action_run(cli, &(struct action){ .method = "GET", .path = "/v1/destinations", .name = cli->arguments.items[1],
-                                             .show = show_one });
+        action = (struct action){ .method = "POST", .path = action.path, .name = action.name, .verb = what,
+                                  .members = { { "enter", NULL, contingency ? &enter : NULL },
+                                               { "reason", reason, NULL },
+                                               { "tenant", tenant, NULL } } };
+    return action_run(cli, &action);
 }

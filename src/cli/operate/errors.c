@@ -13,7 +13,7 @@ static int percent(const json_t *odds, const char *name)
 
 static int64_t ended_of(const json_t *error)
 {
-    return json_integer_value(json_object_get(error, "recovered")) + json_integer_value(json_object_get(error, "gave_up"));
+    return member_int(error, "recovered") + member_int(error, "gave_up");
 }
 
 /* "87% (71-98%)", as a member of its own. */
@@ -32,7 +32,7 @@ static void append_proposal(const json_t *error, struct buffer *out)
     buffer_append_byte(out, '\n');
     show_value(json_object_get(error, "fingerprint"), SHOW_TEXT, out);
     buffer_printf(out, ": of %lld jobs that ended after it, %lld were delivered: ", (long long)ended_of(error),
-                  (long long)json_integer_value(json_object_get(error, "recovered")));
+                  (long long)member_int(error, "recovered"));
     buffer_append_text(out, transient ? "it passes. To say so, add:\n" : "it does not pass. To give up at once, add:\n");
     show_lines(slice_from(member_text(proposal, "yaml")), "    ", out);
 }

@@ -50,7 +50,7 @@ static void take_block(struct reading *reading, struct slice block)
     json_t *value = json_loadb(data.data, data.len, JSON_ALLOW_NUL, NULL);
     if (!value || (name.len == 0 && json_array_append(reading->events, value) != 0))
         reading->status = STATUS_INVALID;
-    const char *reason = json_string_value(json_object_get(value, "reason"));
+    const char *reason = member_text(value, "reason");
     if (slice_equal(name, SLICE("end")))
         reading->again =
             slice_equal(slice_from(reason), SLICE("reloaded")) || slice_equal(slice_from(reason), SLICE("slow"));

@@ -7,7 +7,6 @@
 #include "core/decision/job.h"
 
 #include <openssl/evp.h>
-#include <stdio.h>
 
 /* ---- all that is known of it ---- */
 
@@ -69,7 +68,7 @@ static int show(const struct cli *cli, json_t *job, struct buffer *out)
     if (json_array_size(attempts) == 0)
         return EXIT_DONE;
     buffer_append_byte(out, '\n');
-    bool several = json_integer_value(json_object_get(job, "generation")) > 1;
+    bool several = member_int(job, "generation") > 1;
     size_t from = several ? 0 : has_questions(attempts) ? 1 : 2;
     show_table(cli, attempts, attempt_columns + from, sizeof attempt_columns / sizeof *attempt_columns - from, out);
     return EXIT_DONE;
@@ -175,7 +174,7 @@ int command_why(struct cli *cli)
 /* For cancel and resend: the API's word is the command's. */
 int command_order(struct cli *cli)
 {
-    struct action action = { .method = "POST", .verb = cli->command->name, .body = SLICE("{}") };
+    struct action action = { .method = "POST", .verb = cli->command->name };
     const struct option_row rows[] = { { "tenant", 't', .value = &action.tenant }, { 0 } };
     return about_job(cli, rows, &action) ? action_run(cli, &action) : cli->code;
 }
@@ -191,10 +190,8 @@ int command_prioritize(struct cli *cli)
         return cli_usage("prioritize", "name the job and its class: critical, high or normal");
     if (!priority_from_name(slice_from(cli->arguments.items[1]), &priority))
         return cli_usage("prioritize", "a class is critical, high or normal, not \"%s\"", cli->arguments.items[1]);
-    char body[64];
-    snprintf(body, sizeof body, "{\"priority\":\"%s\"}", priority_name(priority));
     action.name = cli->arguments.items[0];
-    action.body = slice_from(body);
+    action.members[0] = (struct action_member){ "priority", priority_name(priority), NULL };
     return action_run(cli, &action);
 }
 

@@ -2,12 +2,12 @@
 
 #include "base/json.h"
 #include "cli/talk/bar.h"
+#include "cli/talk/input.h"
 #include "cli/talk/show.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -102,7 +102,6 @@ static int post(struct client *client, const char *path, const struct cli *cli, 
 {
     struct buffer body;
     struct url url;
-    struct reply reply = { 0 };
     buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
@@ -113,25 +112,9 @@ static int post(struct client *client, const char *path, const struct cli *cli, 
         json_member_bool(&json, "dry_run", true);
     json_object_end(&json);
     url_init(&url, path);
-    int code = client_call(client, &(struct request){ .method = "POST", .url = &url, .body = buffer_slice(&body) }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(client, &reply, ret_answer);
-    reply_release(&reply);
-    url_release(&url);
+    const struct request request = { .method = "POST", .url = &url, .body = buffer_slice(&body) };
+    int code = client_json(client, &request, ret_answer);
     buffer_release(&body);
-    return code;
-}
-
-static int print_json(json_t *answer, int code)
-{
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
-    char *text = json_dumps(answer, JSON_COMPACT);
-    buffer_append_text(&out, text ? text : "");
-    buffer_append_byte(&out, '\n');
-    code = cli_print(&out, code);
-    buffer_release(&out);
-    free(text);
     return code;
 }
 
@@ -158,7 +141,7 @@ static void groups_print(FILE *out, const char *title, const json_t *groups)
 static void plan_print(FILE *out, const json_t *plan)
 {
     const char *oldest = member_text(plan, "oldest"), *newest = member_text(plan, "newest");
-    json_int_t matched = json_integer_value(json_object_get(plan, "matched"));
+    json_int_t matched = member_int(plan, "matched");
     fprintf(out, "%" JSON_INTEGER_FORMAT " dead letter%s", matched, matched == 1 ? "" : "s");
     if (matched > 0)
         fprintf(out, ", from %s to %s", oldest ? oldest : "?", newest ? newest : "?");
@@ -169,14 +152,7 @@ static void plan_print(FILE *out, const json_t *plan)
     groups_print(out, "by tenant", json_object_get(plan, "by_tenant"));
 }
 
-/* Whether a person is there and says yes; nobody is asked where nobody is. */
-static bool agrees(const char *question)
-{
-    char answer[16];
-    fprintf(stderr, "%s [y/N] ", question);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
+/* Nobody is asked where nobody is. */
 static bool is_asked(const struct letters *letters)
 {
     return !letters->yes && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
@@ -194,11 +170,11 @@ static int plan(struct client *client, const char *path, const struct cli *cli, 
     int code = post(client, path, cli, letters, true, &answer);
     if (code != EXIT_DONE)
         return code;
-    json_int_t matched = json_integer_value(json_object_get(answer, "matched"));
+    json_int_t matched = member_int(answer, "matched");
     const char *last = member_text(answer, "newest");
     snprintf(newest, 64, "%s", last ? last : "");
     if (letters->dry_run && cli->json)
-        code = print_json(answer, EXIT_DONE);
+        code = json_print(answer, EXIT_DONE);
     else if (letters->dry_run || is_asked(letters))
         plan_print(letters->dry_run ? stdout : stderr, answer);
     *ret_go = !letters->dry_run && matched > 0;
@@ -207,7 +183,7 @@ static int plan(struct client *client, const char *path, const struct cli *cli, 
         return code;
     json_int_t most = letters->limit > 0 && letters->limit < matched ? letters->limit : matched;
     snprintf(question, sizeof question, "%s %" JSON_INTEGER_FORMAT " of them?", act, most);
-    *ret_go = agrees(question);
+    *ret_go = input_agrees(question);
     if (!*ret_go)
         fprintf(stderr, "Nothing was done.\n");
     return code;
@@ -215,17 +191,12 @@ static int plan(struct client *client, const char *path, const struct cli *cli, 
 
 /* ---- progress ---- */
 
-static int64_t number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
 static void show_progress(struct bar *bar, const json_t *redrive)
 {
-    int64_t left = number(redrive, "left"), done = number(redrive, "redriven");
+    int64_t left = member_int(redrive, "left"), done = member_int(redrive, "redriven");
     char text[160];
     snprintf(text, sizeof text, "%s, %" PRId64 " delivered, %" PRId64 " dead again", member_text(redrive, "state"),
-             number(redrive, "delivered"), number(redrive, "dead_again"));
+             member_int(redrive, "delivered"), member_int(redrive, "dead_again"));
     bar_show(bar, done, done + left, text);
 }
 
@@ -235,13 +206,13 @@ static void line_print(const struct cli *cli, json_t *redrive)
         return;
     printf("%s  %s: %" PRId64 " sent back, %" PRId64 " delivered, %" PRId64 " dead again, %" PRId64 " under way, %" PRId64
            " left",
-           member_text(redrive, "id"), member_text(redrive, "state"), number(redrive, "redriven"),
-           number(redrive, "delivered"), number(redrive, "dead_again"), number(redrive, "under_way"),
-           number(redrive, "left"));
-    if (number(redrive, "patch_failed") > 0)
-        printf(", %" PRId64 " that the patch did not fit", number(redrive, "patch_failed"));
-    if (number(redrive, "undone") > 0)
-        printf(", %" PRId64 " taken back", number(redrive, "undone"));
+           member_text(redrive, "id"), member_text(redrive, "state"), member_int(redrive, "redriven"),
+           member_int(redrive, "delivered"), member_int(redrive, "dead_again"), member_int(redrive, "under_way"),
+           member_int(redrive, "left"));
+    if (member_int(redrive, "patch_failed") > 0)
+        printf(", %" PRId64 " that the patch did not fit", member_int(redrive, "patch_failed"));
+    if (member_int(redrive, "undone") > 0)
+        printf(", %" PRId64 " taken back", member_int(redrive, "undone"));
     printf("\n");
 }
 
@@ -250,21 +221,15 @@ static bool is_over(const json_t *redrive, bool wait)
     const char *state = member_text(redrive, "state");
     bool sends = !state || strcmp(state, "running") == 0 || strcmp(state, "canary") == 0 ||
                  json_is_true(json_object_get(redrive, "undoing"));
-    return !sends && (!wait || number(redrive, "under_way") == 0);
+    return !sends && (!wait || member_int(redrive, "under_way") == 0);
 }
 
 static int look(struct client *client, const char *id, json_t **ret_redrive)
 {
     struct url url;
-    struct reply reply = { 0 };
     url_init(&url, "/v1/dead/redrives");
     url_segment(&url, id);
-    int code = client_call(client, &(struct request){ .method = "GET", .url = &url }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(client, &reply, ret_redrive);
-    reply_release(&reply);
-    url_release(&url);
-    return code;
+    return client_json(client, &(struct request){ .method = "GET", .url = &url }, ret_redrive);
 }
 
 /* Until it has ended, or somebody has seen enough. */
@@ -293,7 +258,7 @@ static int follow(struct client *client, const struct cli *cli, const char *id, 
         if (over && state && strcmp(state, "aborted") == 0)
             code = EXIT_FAILED;
         if (over && cli->json)
-            code = print_json(redrive, code);
+            code = json_print(redrive, code);
         else if (over)
             line_print(cli, redrive);
         json_decref(redrive);
@@ -318,9 +283,9 @@ int letters_redrive(const struct cli *cli, const struct letters *letters)
     if (code == EXIT_DONE && id && (letters->wait || (isatty(STDERR_FILENO) && !cli->json)))
         code = follow(&client, cli, id, letters->wait);
     else if (code == EXIT_DONE && id && cli->json)
-        code = print_json(answer, code);
+        code = json_print(answer, code);
     else if (code == EXIT_DONE && id)
-        printf("%s  %s: %" PRId64 " match\n", id, member_text(answer, "state"), number(answer, "matched"));
+        printf("%s  %s: %" PRId64 " match\n", id, member_text(answer, "state"), member_int(answer, "matched"));
     json_decref(answer);
     client_close(&client);
     return code;
@@ -348,10 +313,10 @@ int letters_purge(const struct cli *cli, const struct letters *letters)
     if (code == EXIT_DONE && go)
         code = post(&client, "/v1/dead/purge", cli, &meant, false, &answer);
     if (code == EXIT_DONE && answer && cli->json)
-        code = print_json(answer, code);
+        code = json_print(answer, code);
     else if (code == EXIT_DONE && answer)
-        printf("%" PRId64 " of %" PRId64 " dead letters thrown away%s%s\n", number(answer, "purged"),
-               number(answer, "matched"), letters->archive ? "; they are in " : "",
+        printf("%" PRId64 " of %" PRId64 " dead letters thrown away%s%s\n", member_int(answer, "purged"),
+               member_int(answer, "matched"), letters->archive ? "; they are in " : "",
                letters->archive ? letters->archive : "");
     json_decref(answer);
     client_close(&client);
@@ -364,25 +329,20 @@ int letters_order(const struct cli *cli, const char *id, const char *verb, bool 
 {
     struct client client;
     struct url url;
-    struct reply reply = { 0 };
     json_t *answer = NULL;
     url_init(&url, "/v1/dead/redrives");
     url_segment(&url, id);
     url_segment(&url, verb);
     int code = client_open(cli, &client);
     if (code == EXIT_DONE)
-        code = client_call(&client, &(struct request){ .method = "POST", .url = &url, .body = SLICE("{}") }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(&client, &reply, &answer);
+        code = client_json(&client, &(struct request){ .method = "POST", .url = &url, .body = SLICE("{}") }, &answer);
     if (code == EXIT_DONE && (wait || (isatty(STDERR_FILENO) && !cli->json)))
         code = follow(&client, cli, id, false);
     else if (code == EXIT_DONE && cli->json)
-        code = print_json(answer, code);
+        code = json_print(answer, code);
     else if (code == EXIT_DONE)
         line_print(cli, answer);
     json_decref(answer);
-    reply_release(&reply);
-    url_release(&url);
     client_close(&client);
     return code;
 }

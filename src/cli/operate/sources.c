@@ -25,7 +25,7 @@ static int show_sources(const struct cli *cli, json_t *answer, struct buffer *ou
 static int show_why(const struct cli *cli, json_t *answer, struct buffer *out)
 {
     static const struct shown apart[] = { { "", "why", SHOW_TEXT } };
-    const char *why = json_string_value(json_object_get(answer, "why"));
+    const char *why = member_text(answer, "why");
     show_others(cli, answer, apart, 1, out);
     buffer_append_byte(out, '\n');
     plain_append(slice_from(why ? why : ""), out);

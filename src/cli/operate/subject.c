@@ -1,11 +1,11 @@
 #include "cli/operate/operate.h"
 #include "cli/options.h"
+#include "cli/talk/input.h"
 #include "cli/talk/pages.h"
 #include "cli/talk/show.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,11 +30,6 @@ static struct url subject_url(const struct asked *asked)
     url_segment(&url, asked->subject);
     url_query(&url, "tenant", asked->tenant);
     return url;
-}
-
-static int64_t number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
 }
 
 /* ---- how much there is ---- */
@@ -78,8 +73,8 @@ static int found(struct client *client, const struct asked *asked, int64_t *ret_
         }
     json_t *line = json_loadb(last.data, last.len, 0, NULL);
     const json_t *counts = json_object_get(line, "found");
-    *ret_jobs = number(counts, "jobs");
-    *ret_events = number(counts, "events");
+    *ret_jobs = member_int(counts, "jobs");
+    *ret_events = member_int(counts, "events");
     if (!counts) {
         fprintf(stderr, "insist: the answer ended before it was whole; nothing was done\n");
         code = EXIT_FAILED;
@@ -90,25 +85,19 @@ static int found(struct client *client, const struct asked *asked, int64_t *ret_
 
 /* ---- erasing ---- */
 
-static bool agrees(void)
-{
-    char answer[16];
-    fprintf(stderr, "Erase them for good? What was not delivered yet will not be. [y/N] ");
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
 static void done_print(const json_t *erasure)
 {
     const json_t *places = json_object_get(erasure, "not_reached");
     printf("%" PRId64 " jobs erased, %" PRId64 " events without their data, %" PRId64 " copies and %" PRId64
            " learnt errors gone.\n",
-           number(erasure, "jobs"), number(erasure, "events"), number(erasure, "copies"), number(erasure, "errors"));
-    if (number(erasure, "events_left") > 0)
+           member_int(erasure, "jobs"), member_int(erasure, "events"), member_int(erasure, "copies"),
+           member_int(erasure, "errors"));
+    if (member_int(erasure, "events_left") > 0)
         printf("Kept: the data of %" PRId64 " events of an older form, which is part of the trail's hashes.\n",
-               number(erasure, "events_left"));
-    if (number(erasure, "names_left") > 0)
+               member_int(erasure, "events_left"));
+    if (member_int(erasure, "names_left") > 0)
         printf("Kept: %" PRId64 " events whose job or tenant is named after the subject; names are part of the hashes.\n",
-               number(erasure, "names_left"));
+               member_int(erasure, "names_left"));
     printf("Kept: that the jobs were there, when and where to, for as long as retention.audit says.\n");
     for (size_t i = 0; i < json_array_size(places); i++)
         printf("Not reached: %s.\n", json_string_value(json_array_get(places, i)));
@@ -116,30 +105,10 @@ static void done_print(const json_t *erasure)
 
 static int answer_print(const struct cli *cli, json_t *answer)
 {
-    struct buffer out;
-    if (!cli->json) {
-        done_print(answer);
-        return EXIT_DONE;
-    }
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
-    char *text = json_dumps(answer, JSON_COMPACT);
-    buffer_append_text(&out, text ? text : "");
-    buffer_append_byte(&out, '\n');
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    free(text);
-    return code;
-}
-
-static int ask_json(struct client *client, const char *method, struct url *url, json_t **ret_answer)
-{
-    struct reply reply = { 0 };
-    int code = client_call(client, &(struct request){ .method = method, .url = url }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(client, &reply, ret_answer);
-    reply_release(&reply);
-    url_release(url);
-    return code;
+    if (cli->json)
+        return json_print(answer, EXIT_DONE);
+    done_print(answer);
+    return EXIT_DONE;
 }
 
 /* Until it is done: it goes on without us, too. */
@@ -154,7 +123,7 @@ static int follow(struct client *client, const struct cli *cli, const char *id)
         struct url url;
         url_init(&url, "/v1/erasures");
         url_segment(&url, id);
-        code = ask_json(client, "GET", &url, &erasure);
+        code = client_json(client, &(struct request){ .method = "GET", .url = &url }, &erasure);
         const char *state = code == EXIT_DONE ? member_text(erasure, "state") : NULL;
         done = state && strcmp(state, "done") == 0;
         if (done)
@@ -181,10 +150,10 @@ static int erase(const struct cli *cli, const struct asked *asked)
     if (go && !asked->yes && !person)
         code = cli_usage("subject", "nobody is there to be asked: say --yes to erase them, or --dry-run to count");
     else if (go && !asked->yes)
-        go = agrees();
+        go = input_agrees("Erase them for good? What was not delivered yet will not be.");
     if (code == EXIT_DONE && go) {
         struct url url = subject_url(asked);
-        code = ask_json(&client, "DELETE", &url, &answer);
+        code = client_json(&client, &(struct request){ .method = "DELETE", .url = &url }, &answer);
     }
     const char *id = answer ? member_text(answer, "id") : NULL;
     if (code == EXIT_DONE && id)

@@ -19,14 +19,9 @@ enum { TOP_DESTINATIONS_MAX = 100000, TOP_LINES_DEFAULT = 24, TOP_HEAD_LINES = 5
 enum sort { SORT_WORST, SORT_NAME, SORT_PENDING, SORT_DEAD, SORT_RATE, SORT_COUNT };
 static const char *const sort_names[SORT_COUNT] = { "worst", "name", "pending", "dead", "rate" };
 
-static int64_t number_of(const json_t *row, const char *name)
-{
-    return json_integer_value(json_object_get(row, name));
-}
-
 static int64_t open_of(const json_t *row)
 {
-    return number_of(row, "pending") + number_of(row, "waiting") + number_of(row, "running");
+    return member_int(row, "pending") + member_int(row, "waiting") + member_int(row, "running");
 }
 
 /* ---- order ---- */
@@ -42,9 +37,9 @@ static int64_t badness(const json_t *row)
         rank = 4;
     else if (mode && strcmp(mode, "normal") != 0)
         rank = 3;
-    else if (number_of(row, "failed_last_minute") > 0)
+    else if (member_int(row, "failed_last_minute") > 0)
         rank = 2;
-    else if (number_of(row, "dead") > 0)
+    else if (member_int(row, "dead") > 0)
         rank = 1;
     return rank;
 }
@@ -64,9 +59,9 @@ static int by_wish(const void *a, const void *b)
     if (sorted_by == SORT_WORST)
         order = compare_numbers(badness(x), badness(y));
     if (sorted_by == SORT_DEAD || (sorted_by == SORT_WORST && order == 0))
-        order = compare_numbers(number_of(x, "dead"), number_of(y, "dead"));
+        order = compare_numbers(member_int(x, "dead"), member_int(y, "dead"));
     if (sorted_by == SORT_RATE)
-        order = compare_numbers(number_of(x, "delivered_last_minute"), number_of(y, "delivered_last_minute"));
+        order = compare_numbers(member_int(x, "delivered_last_minute"), member_int(y, "delivered_last_minute"));
     if (sorted_by == SORT_PENDING || (sorted_by == SORT_WORST && order == 0))
         order = compare_numbers(open_of(x), open_of(y));
     if (order != 0 || !member_text(x, "name") || !member_text(y, "name"))
@@ -96,12 +91,12 @@ static void take_row(void *context, json_t *row)
         picture->capacity = capacity;
     }
     picture->rows[picture->count++] = json_incref(row);
-    picture->pending += number_of(row, "pending");
-    picture->running += number_of(row, "running");
-    picture->waiting += number_of(row, "waiting");
-    picture->dead += number_of(row, "dead");
-    picture->delivered += number_of(row, "delivered_last_minute");
-    picture->failed += number_of(row, "failed_last_minute");
+    picture->pending += member_int(row, "pending");
+    picture->running += member_int(row, "running");
+    picture->waiting += member_int(row, "waiting");
+    picture->dead += member_int(row, "dead");
+    picture->delivered += member_int(row, "delivered_last_minute");
+    picture->failed += member_int(row, "failed_last_minute");
 }
 
 static void picture_release(struct picture *picture)

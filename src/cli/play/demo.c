@@ -3,6 +3,7 @@
 #include "cli/play/child.h"
 #include "cli/play/play.h"
 #include "cli/talk/client.h"
+#include "cli/talk/show.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -189,23 +190,18 @@ static int add_jobs(struct demo *demo)
 static int read_figures(struct demo *demo, struct figures *ret_figures)
 {
     struct url url;
-    struct reply reply = { 0 };
     json_t *stats = NULL;
     url_init(&url, "/v1/stats");
-    int code = client_call(&demo->client, &(struct request){ .method = "GET", .url = &url }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(&demo->client, &reply, &stats);
+    int code = client_json(&demo->client, &(struct request){ .method = "GET", .url = &url }, &stats);
     const json_t *totals = json_object_get(stats, "totals");
     *ret_figures = (struct figures){
-        .pending = json_integer_value(json_object_get(totals, "pending")),
-        .running = json_integer_value(json_object_get(totals, "running")),
-        .waiting = json_integer_value(json_object_get(totals, "waiting")),
-        .completed = json_integer_value(json_object_get(totals, "completed")),
-        .dead = json_integer_value(json_object_get(totals, "dead")),
+        .pending = member_int(totals, "pending"),
+        .running = member_int(totals, "running"),
+        .waiting = member_int(totals, "waiting"),
+        .completed = member_int(totals, "completed"),
+        .dead = member_int(totals, "dead"),
     };
     json_decref(stats);
-    reply_release(&reply);
-    url_release(&url);
     return code;
 }
 
@@ -238,13 +234,10 @@ static const char *mode_words(const char *mode)
 static int say_mode(struct demo *demo)
 {
     struct url url;
-    struct reply reply = { 0 };
     json_t *orders = NULL;
     url_init(&url, "/v1/destinations/orders");
-    int code = client_call(&demo->client, &(struct request){ .method = "GET", .url = &url }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(&demo->client, &reply, &orders);
-    const char *mode = json_string_value(json_object_get(orders, "mode"));
+    int code = client_json(&demo->client, &(struct request){ .method = "GET", .url = &url }, &orders);
+    const char *mode = member_text(orders, "mode");
     bool first = demo->mode[0] == '\0';
     if (mode && strcmp(mode, demo->mode) != 0) {
         snprintf(demo->mode, sizeof demo->mode, "%s", mode);
@@ -252,8 +245,6 @@ static int say_mode(struct demo *demo)
             say(demo, "orders is in mode %s: %s", mode, mode_words(mode));
     }
     json_decref(orders);
-    reply_release(&reply);
-    url_release(&url);
     return code;
 }
 

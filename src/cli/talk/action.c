@@ -1,8 +1,10 @@
 #include "cli/talk/action.h"
 
+#include "base/json.h"
 #include "cli/talk/client.h"
 #include "cli/talk/show.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,22 +38,17 @@ static void take(struct search *search, const json_t *job)
 static int look(struct search *search)
 {
     struct url url;
-    struct reply reply = { 0 };
     json_t *page = NULL;
     url_init(&url, "/v1/jobs");
     url_query(&url, "id", search->id);
     url_query(&url, "cursor", search->next);
-    int code = client_call(&search->client, &(struct request){ .method = "GET", .url = &url }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(&search->client, &reply, &page);
+    int code = client_json(&search->client, &(struct request){ .method = "GET", .url = &url }, &page);
     const json_t *jobs = json_object_get(page, "jobs");
     for (size_t i = 0; i < json_array_size(jobs); i++)
         take(search, json_array_get(jobs, i));
     const char *next = member_text(page, "next");
     snprintf(search->next, sizeof search->next, "%s", next ? next : "");
     json_decref(page);
-    reply_release(&reply);
-    url_release(&url);
     return code;
 }
 
@@ -107,17 +104,31 @@ static int show_outcome(UNUSED const struct cli *cli, json_t *answer, struct buf
         buffer_append_text(out, ", priority ");
         show_value(json_object_get(answer, "priority"), SHOW_TEXT, out);
     }
-    json_int_t paused = json_integer_value(json_object_get(answer, "tenants_paused"));
+    int64_t paused = member_int(answer, "tenants_paused");
     if (paused > 0)
-        buffer_printf(out, ", %" JSON_INTEGER_FORMAT " %s paused", paused, paused == 1 ? "tenant" : "tenants");
+        buffer_printf(out, ", %" PRId64 " %s paused", paused, paused == 1 ? "tenant" : "tenants");
     buffer_append_byte(out, '\n');
     return EXIT_DONE;
+}
+
+static void write_members(const struct action *action, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    for (const struct action_member *member = action->members; member < action->members + ACTION_MEMBERS_MAX; member++)
+        if (member->flag)
+            json_member_bool(&json, member->name, *member->flag);
+        else if (member->text)
+            json_member_text(&json, member->name, member->text);
+    json_object_end(&json);
 }
 
 int action_run(const struct cli *cli, const struct action *action)
 {
     struct url url;
+    struct buffer body;
     char *tenant = NULL;
+    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
     if (action->of_job) {
         int found = job_tenant(cli, action->name, action->tenant, &tenant);
         if (found != EXIT_DONE)
@@ -129,8 +140,15 @@ int action_run(const struct cli *cli, const struct action *action)
         url_segment(&url, action->verb);
     url_query(&url, "tenant", tenant);
     url_query(&url, "payload", action->payload ? "true" : NULL);
-    const struct request request = { .method = action->method, .url = &url, .body = action->body };
-    int code = client_show(cli, &request, action->show ? action->show : show_outcome);
+    struct request request = { .method = action->method, .url = &url, .body = action->body };
+    if (!request.body.data && strcmp(request.method, "GET") != 0) {
+        write_members(action, &body);
+        request.body = buffer_slice(&body);
+    }
+    int code = buffer_status(&body) == STATUS_OK
+                   ? client_show(cli, &request, action->show ? action->show : show_outcome)
+                   : cli_fail(EXIT_FAILED, "no memory for the request");
+    buffer_release(&body);
     free(tenant);
     return code;
 }

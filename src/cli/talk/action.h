@@ -8,6 +8,14 @@
 
 #include <jansson.h>
 
+enum { ACTION_MEMBERS_MAX = 3 };
+
+/* What a request says: a text, or with `flag` yes or no. Left out of it when neither is there. */
+struct action_member {
+    const char *name, *text;
+    const bool *flag;
+};
+
 struct action {
     const char *method;
     const char *path;   /* "/v1/jobs" */
@@ -16,7 +24,8 @@ struct action {
     bool of_job;        /* it is about a job: */
     const char *tenant; /* whose; NULL: not given, it is looked for among those that may be seen */
     bool payload;       /* ask for the payload, too */
-    struct slice body;  /* JSON; .data NULL: none */
+    struct action_member members[ACTION_MEMBERS_MAX]; /* of the body; GET has none */
+    struct slice body;  /* JSON; .data NULL: as `members` say */
     int (*show)(const struct cli *cli, json_t *answer, struct buffer *out); /* as of client_show; NULL: one line */
 };
 

@@ -1,7 +1,7 @@
 #include "cli/talk/client.h"
 
 #include "cli/talk/bar.h"
-#include "cli/talk/table.h"
+#include "cli/talk/show.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -343,6 +343,28 @@ int reply_json(const struct client *client, const struct reply *reply, json_t **
         return cli_fail(EXIT_FAILED, "%s answered with something that is not JSON; is it an insist daemon?", client->base);
     *ret_json = json;
     return EXIT_DONE;
+}
+
+int client_json(struct client *client, const struct request *request, json_t **ret_json)
+{
+    struct reply reply = { 0 };
+    int code = client_call(client, request, &reply);
+    if (code == EXIT_DONE)
+        code = reply_json(client, &reply, ret_json);
+    reply_release(&reply);
+    url_release(request->url);
+    return code;
+}
+
+int json_print(const json_t *json, int code)
+{
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    show_value(json, SHOW_TEXT, &out);
+    buffer_append_byte(&out, '\n');
+    code = cli_print(&out, code);
+    buffer_release(&out);
+    return code;
 }
 
 void warning_tell(const json_t *answer)

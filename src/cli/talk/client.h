@@ -73,6 +73,11 @@ int client_call(struct client *client, const struct request *request, struct rep
 /* The body as JSON; EXIT_FAILED after its message when it is none. */
 int reply_json(const struct client *client, const struct reply *reply, json_t **ret_json);
 
+/* Both at once; the url is released. */
+int client_json(struct client *client, const struct request *request, json_t **ret_json);
+/* Prints it on one line. Returns `code`, or EXIT_FAILED after a message. */
+int json_print(const json_t *json, int code);
+
 /* The daemon's warning about what it did, where there is one, on standard error. */
 void warning_tell(const json_t *answer);
 

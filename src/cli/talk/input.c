@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,4 +54,11 @@ void input_payload(struct json_writer *json, struct slice bytes)
     }
     json_name(json, "payload_base64");
     json_put_base64(json, bytes);
+}
+
+bool input_agrees(const char *question)
+{
+    char answer[16];
+    fprintf(stderr, "%s [y/N] ", question);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }

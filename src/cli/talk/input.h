@@ -1,5 +1,5 @@
 /*
- * input.h - what a command sends: payloads from files.
+ * input.h - what a person gives a command: payloads from files, and a yes.
  */
 #ifndef CLI_TALK_INPUT_H
 #define CLI_TALK_INPUT_H
@@ -14,5 +14,8 @@ int input_read(const char *path, size_t bytes_max, struct buffer *ret_bytes);
 
 /* The members of a request's payload: `payload` when the bytes can be a JSON string, else `payload_base64`. */
 void input_payload(struct json_writer *json, struct slice bytes);
+
+/* Asks a person, who says yes or no. */
+bool input_agrees(const char *question);
 
 #endif

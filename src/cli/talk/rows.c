@@ -6,17 +6,11 @@
 static int read_page(struct client *client, const struct rows_wish *wish, const char *cursor, json_t **ret_page)
 {
     struct url url;
-    struct reply reply = { 0 };
     url_init(&url, wish->path);
     url_query(&url, wish->name ? wish->name : "", wish->value);
     url_number(&url, "limit", CLIENT_PAGE_MAX);
     url_query(&url, "cursor", cursor);
-    int code = client_call(client, &(struct request){ .method = "GET", .url = &url }, &reply);
-    if (code == EXIT_DONE)
-        code = reply_json(client, &reply, ret_page);
-    reply_release(&reply);
-    url_release(&url);
-    return code;
+    return client_json(client, &(struct request){ .method = "GET", .url = &url }, ret_page);
 }
 
 int rows_each(struct client *client, const struct rows_wish *wish, void (*visit)(void *context, json_t *row), void *context,

@@ -15,6 +15,11 @@ const char *member_text(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
+int64_t member_int(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
 static void append_time(struct slice text, struct buffer *out)
 {
     instant at;

@@ -46,7 +46,8 @@ void show_others(const struct cli *cli, json_t *object, const struct shown *show
 /* Each line of the text behind the indent, made plain: a line's end inside a value is shown as something else. */
 void show_lines(struct slice text, const char *indent, struct buffer *out);
 
-/* The string of a member, or NULL. */
+/* The string of a member, or NULL; a whole number, or 0. */
 const char *member_text(const json_t *object, const char *name);
+int64_t member_int(const json_t *object, const char *name);
 
 #endif
