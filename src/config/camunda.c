@@ -2,8 +2,6 @@
 
 #include "config/checks.h"
 
-#include <string.h>
-
 #define CAMUNDA(member) offsetof(struct camunda_config, member)
 
 static const struct choice on_terminals[] = { { "error", ON_TERMINAL_ERROR },
@@ -36,6 +34,16 @@ static const struct setting camunda_rows[] = {
     { "token", SETTING_TEXT, CAMUNDA(token), .meaning = "For `Authorization: Bearer`.", .check = check_line,
       .secret = true },
 };
+
+static void item_check(struct settings *settings, const void *item, struct place place)
+{
+    const struct camunda_config *camunda = item;
+    if (!camunda->name || !camunda->url || camunda->types.count == 0)
+        problem_add(settings->problems, place, "an item of camunda needs name, url and types");
+    if (camunda->token && camunda->username)
+        problem_add(settings->problems, place, "an item of camunda has either a token or a username");
+}
+
 const struct section camunda_section = {
     .name = "camunda",
     SECTION_ROWS(camunda_rows),
@@ -48,35 +56,14 @@ const struct section camunda_section = {
         "tiss } }\n"
         "  - { name: c7, engine: 7, url: \"http://127.0.0.1:8090/engine-rest\", types: { analyze-retry: tiss } }\n"
         "```",
+    .item = { "name: c8, url: http://..., types: { analyze-retry: tiss }",
+              sizeof(struct camunda_config), CAMUNDA_MAX, true, item_check },
 };
-
-static void item_check(struct settings *settings, const void *items, size_t index, struct place place)
-{
-    const struct camunda_config *all = items, *camunda = &all[index];
-    if (!camunda->name || !camunda->url || camunda->types.count == 0)
-        problem_add(settings->problems, place, "an item of camunda needs name, url and types");
-    if (camunda->token && camunda->username)
-        problem_add(settings->problems, place, "an item of camunda has either a token or a username");
-    for (size_t i = 0; camunda->name && i < index; i++)
-        if (all[i].name && strcmp(all[i].name, camunda->name) == 0)
-            problem_add(settings->problems, place, "two items of camunda are called \"%s\"", camunda->name);
-}
-
-void camunda_apply(struct settings *settings, const struct node *node, UNUSED void *field)
-{
-    static const struct item_list list = { &camunda_section, "name: c8, url: http://..., types: { analyze-retry: tiss }",
-                                           sizeof(struct camunda_config), CAMUNDA_MAX, item_check };
-    struct config *config = settings->root;
-    void *items = config->camunda;
-    settings_items(settings, &list, node, &items, &config->camunda_count);
-    config->camunda = items;
-}
 
 void camunda_finish(struct settings *settings, const struct node *root, const struct map *by_name)
 {
     const struct config *config = settings->root;
-    const struct node *node = node_child(root, SLICE("camunda"));
-    struct place place = node ? settings_place(settings, node) : (struct place){ settings->file, 0, 0 };
+    struct place place = settings_place_under(settings, root, SLICE("camunda"));
     for (size_t i = 0; i < config->camunda_count; i++)
         for (size_t j = 0; j < config->camunda[i].types.count; j++) {
             struct slice policy = slice_from(config->camunda[i].types.items[j].value), text;

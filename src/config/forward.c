@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define EVENT(member) offsetof(struct event_config, member)
 #define CALLBACKS(member) offsetof(struct config, callbacks.member)
@@ -54,6 +53,14 @@ static const struct setting event_rows[] = {
                  "such as `SubmissionRetryScheduledEvent`.",
       .choices = formats },
 };
+
+static void event_check(struct settings *settings, const void *item, struct place place)
+{
+    const struct event_config *event = item;
+    if (!event->name || !event->to)
+        problem_add(settings->problems, place, "an item of events needs name and to");
+}
+
 const struct section events_section = {
     .name = "events",
     SECTION_ROWS(event_rows),
@@ -66,27 +73,8 @@ const struct section events_section = {
         "  - { name: audit, to: audit-queue, on: [attempt, retry_scheduled, dead, completed] }\n"
         "  - { name: billing, to: billing-hook, on: [dead], where: { code: [\"tiss:*\"], dead_code: [PERMANENT_ERROR] } }\n"
         "```",
+    .item = { "name: audit, to: audit-queue", sizeof(struct event_config), EVENTS_MAX, true, event_check },
 };
-
-static void event_check(struct settings *settings, const void *items, size_t index, struct place place)
-{
-    const struct event_config *all = items, *event = &all[index];
-    if (!event->name || !event->to)
-        problem_add(settings->problems, place, "an item of events needs name and to");
-    for (size_t i = 0; event->name && i < index; i++)
-        if (all[i].name && strcmp(all[i].name, event->name) == 0)
-            problem_add(settings->problems, place, "two items of events are called \"%s\"", event->name);
-}
-
-void events_apply(struct settings *settings, const struct node *node, UNUSED void *field)
-{
-    static const struct item_list list = { &events_section, "name: audit, to: audit-queue", sizeof(struct event_config),
-                                           EVENTS_MAX, event_check };
-    struct config *config = settings->root;
-    void *items = config->events;
-    settings_items(settings, &list, node, &items, &config->event_count);
-    config->events = items;
-}
 
 /* ---- callbacks ---- */
 
@@ -154,8 +142,7 @@ static void callbacks_make(struct settings *settings, struct map *by_name)
 static void destination_check(struct settings *settings, const struct node *root, struct slice list, const char *name,
                               const char *destination, const struct map *by_name)
 {
-    const struct node *node = node_child(root, list);
-    struct place place = node ? settings_place(settings, node) : (struct place){ settings->file, 0, 0 };
+    struct place place = settings_place_under(settings, root, list);
     const struct destination_config *found = destination ? map_get(by_name, slice_from(destination)) : NULL;
     if (destination && (!found || found->internal))
         problem_add(settings->problems, place, "%.*s: %s goes to \"%s\", which is no destination", SLICE_ARG(list),

@@ -61,8 +61,6 @@ void exports_finish(struct settings *settings, const struct map *by_name);
 
 extern const struct section camunda_section;
 
-/* SETTING_SPECIAL: a list into config->camunda. */
-void camunda_apply(struct settings *settings, const struct node *node, void *field);
 /* What needs the whole file: whether the policies are there. */
 void camunda_finish(struct settings *settings, const struct node *root, const struct map *by_name);
 
@@ -70,15 +68,10 @@ void camunda_finish(struct settings *settings, const struct node *root, const st
 
 extern const struct section sources_section;
 
-/* SETTING_SPECIAL: a list into config->sources. */
-void sources_apply(struct settings *settings, const struct node *node, void *field);
-
 /* ---- events and callbacks that go out ---- */
 
 extern const struct section events_section, callbacks_section;
 
-/* SETTING_SPECIAL: a list into config->events. */
-void events_apply(struct settings *settings, const struct node *node, void *field);
 /* What needs the whole file, after notify_finish: whether destinations are there, and one for each url of callbacks. */
 void forward_finish(struct settings *settings, const struct node *root, struct map *by_name);
 
@@ -96,11 +89,8 @@ void internal_finish(struct settings *settings, const struct internal_destinatio
 
 extern const struct section notify_section, reports_section;
 
-/* SETTING_SPECIAL: a list into config->reports; once notify is read, whom each goes to. */
-void reports_apply(struct settings *settings, const struct node *node, void *field);
+/* Once notify is read, whom each goes to. */
 void reports_finish(struct settings *settings, const struct node *root);
-/* Reads a SETTING_SPECIAL: a list into config->notify. */
-void notify_apply(struct settings *settings, const struct node *node, void *field);
 
 /*
  * What needs the whole file, after all destinations are in `by_name`: whether those that entries go through can do it, and

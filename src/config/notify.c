@@ -59,6 +59,33 @@ static const struct setting notify_rows[] = {
     { "allow_private", SETTING_BOOL, NOTIFY(allow_private), "false",
       .meaning = "Let a webhook connect to loopback and private addresses." },
 };
+
+static void item_check(struct settings *settings, const void *item, struct place place)
+{
+    const struct notify_config *notify = item;
+    int ways = (notify->webhook != NULL) + (notify->email != NULL) + (notify->to != NULL);
+    bool webhook_only = notify->headers.count > 0 || notify->sign.secrets.count > 0 || notify->allow_private;
+    if (ways != 1)
+        problem_add(settings->problems, place, "an item of notify needs either webhook, email or to");
+    else if (notify->email && !notify->through)
+        problem_add(settings->problems, place, "email needs through: the name of an smtp destination");
+    else if (notify->to && !notify->through)
+        problem_add(settings->problems, place, "to needs through: the name of the destination that delivers it");
+    else if (notify->webhook && notify->through)
+        problem_add(settings->problems, place, "through is only for email and to");
+    else if (!notify->webhook && webhook_only)
+        problem_add(settings->problems, place, "headers, sign and allow_private are only for a webhook; the destination has "
+                                               "its own");
+    if (!notify->each && notify->where_code.count + notify->where_dead_code.count > 0)
+        problem_add(settings->problems, place, "where chooses single jobs, so it needs each: true");
+    if (notify->from && !notify->email)
+        problem_add(settings->problems, place, "from is only for email");
+    if (!notify->name)
+        problem_add(settings->problems, place, "an item of notify needs a name");
+    else if (strlen(notify->name) > NOTIFY_NAME_BYTES_MAX)
+        problem_add(settings->problems, place, "the name of an item of notify has at most %d bytes", NOTIFY_NAME_BYTES_MAX);
+}
+
 const struct section notify_section = {
     .name = "notify",
     SECTION_ROWS(notify_rows),
@@ -83,58 +110,8 @@ const struct section notify_section = {
         "or with `to` through smtp, is `{\"from\": ..., \"to\": ..., \"subject\": ..., \"text\": ...}`. That of\n"
         "another item with `to` is `{\"to\": ..., \"subject\": ..., \"text\": ..., \"type\": ..., \"timestamp\": ...,\n"
         "\"data\": {...}}`, for gateways of SMS or push messages.",
+    .item = { "name: ops, webhook: https://...", sizeof(struct notify_config), NOTIFY_MAX, true, item_check },
 };
-
-static void notify_check(struct settings *settings, const struct notify_config *notify, struct place place)
-{
-    int ways = (notify->webhook != NULL) + (notify->email != NULL) + (notify->to != NULL);
-    bool webhook_only = notify->headers.count > 0 || notify->sign.secrets.count > 0 || notify->allow_private;
-    if (ways != 1)
-        problem_add(settings->problems, place, "an item of notify needs either webhook, email or to");
-    else if (notify->email && !notify->through)
-        problem_add(settings->problems, place, "email needs through: the name of an smtp destination");
-    else if (notify->to && !notify->through)
-        problem_add(settings->problems, place, "to needs through: the name of the destination that delivers it");
-    else if (notify->webhook && notify->through)
-        problem_add(settings->problems, place, "through is only for email and to");
-    else if (!notify->webhook && webhook_only)
-        problem_add(settings->problems, place, "headers, sign and allow_private are only for a webhook; the destination has "
-                                               "its own");
-    if (!notify->each && notify->where_code.count + notify->where_dead_code.count > 0)
-        problem_add(settings->problems, place, "where chooses single jobs, so it needs each: true");
-    if (notify->from && !notify->email)
-        problem_add(settings->problems, place, "from is only for email");
-    if (!notify->name)
-        problem_add(settings->problems, place, "an item of notify needs a name");
-    else if (strlen(notify->name) > NOTIFY_NAME_BYTES_MAX)
-        problem_add(settings->problems, place, "the name of an item of notify has at most %d bytes", NOTIFY_NAME_BYTES_MAX);
-}
-
-static bool is_named_twice(const struct notify_config *items, const struct notify_config *notify)
-{
-    for (const struct notify_config *other = items; notify->name && other < notify; other++)
-        if (other->name && strcmp(other->name, notify->name) == 0)
-            return true;
-    return false;
-}
-
-static void item_check(struct settings *settings, const void *items, size_t index, struct place place)
-{
-    const struct notify_config *notify = (const struct notify_config *)items + index;
-    notify_check(settings, notify, place);
-    if (is_named_twice(items, notify))
-        problem_add(settings->problems, place, "two items of notify are called \"%s\"", notify->name);
-}
-
-void notify_apply(struct settings *settings, const struct node *node, UNUSED void *field)
-{
-    static const struct item_list list = { &notify_section, "name: ops, webhook: https://...", sizeof(struct notify_config),
-                                           NOTIFY_MAX, item_check };
-    struct config *config = settings->root;
-    void *items = config->notify;
-    settings_items(settings, &list, node, &items, &config->notify_count);
-    config->notify = items;
-}
 
 static void through_check(struct settings *settings, const struct notify_config *notify, const struct map *by_name,
                           struct place place)
@@ -184,8 +161,7 @@ void internal_finish(struct settings *settings, const struct internal_destinatio
 void notify_finish(struct settings *settings, const struct node *root, struct map *by_name)
 {
     struct config *config = settings->root;
-    const struct node *node = node_child(root, SLICE("notify"));
-    struct place place = node ? settings_place(settings, node) : (struct place){ settings->file, 0, 0 };
+    struct place place = settings_place_under(settings, root, SLICE("notify"));
     config->internal =
         settings_alloc(settings, config->notify_count + config->callbacks.allow.count + 1, sizeof *config->internal);
     for (size_t i = 0; i < config->notify_count && config->internal; i++) {

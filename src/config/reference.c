@@ -84,7 +84,7 @@ void config_reference(struct buffer *out)
     section_append(out, &file_section, "The file", "##");
     for (size_t i = 0; i < file_section.count; i++) {
         const struct setting *row = &file_section.rows[i];
-        if (row->kind == SETTING_SPECIAL && row->section)
+        if ((row->kind == SETTING_SPECIAL && row->section) || row->kind == SETTING_ITEMS)
             section_append(out, row->section, row->name, "##");
     }
 }

@@ -35,6 +35,14 @@ static const struct setting report_rows[] = {
     { "to", SETTING_TEXT, REPORT(to), .meaning = "The name of an item of notify, which is sent it whatever its `on` says.",
       .check = check_name },
 };
+
+static void item_check(struct settings *settings, const void *item, struct place place)
+{
+    const struct report_config *report = item;
+    if (!report->to)
+        problem_add(settings->problems, place, "an item of reports needs to: the name of an item of notify");
+}
+
 const struct section reports_section = {
     .name = "reports",
     SECTION_ROWS(report_rows),
@@ -47,24 +55,8 @@ const struct section reports_section = {
                "  - { every: day, at: \"07:00\", zone: America/Sao_Paulo, to: billing }\n"
                "  - { every: week, at: \"08:00\", to: ops }\n"
                "```",
+    .item = { "every: day, at: \"07:00\", to: ops", sizeof(struct report_config), REPORTS_MAX, false, item_check },
 };
-
-static void item_check(struct settings *settings, const void *items, size_t index, struct place place)
-{
-    const struct report_config *report = (const struct report_config *)items + index;
-    if (!report->to)
-        problem_add(settings->problems, place, "an item of reports needs to: the name of an item of notify");
-}
-
-void reports_apply(struct settings *settings, const struct node *node, UNUSED void *field)
-{
-    static const struct item_list list = { &reports_section, "every: day, at: \"07:00\", to: ops",
-                                           sizeof(struct report_config), REPORTS_MAX, item_check };
-    struct config *config = settings->root;
-    void *items = config->reports;
-    settings_items(settings, &list, node, &items, &config->report_count);
-    config->reports = items;
-}
 
 static const struct notify_config *notify_of(const struct config *config, const char *name)
 {
@@ -77,8 +69,7 @@ static const struct notify_config *notify_of(const struct config *config, const 
 void reports_finish(struct settings *settings, const struct node *root)
 {
     struct config *config = settings->root;
-    const struct node *node = node_child(root, SLICE("reports"));
-    struct place place = node ? settings_place(settings, node) : (struct place){ settings->file, 0, 0 };
+    struct place place = settings_place_under(settings, root, SLICE("reports"));
     for (size_t i = 0; i < config->report_count; i++) {
         struct report_config *report = &config->reports[i];
         struct error error;

@@ -20,6 +20,12 @@ struct place settings_place(const struct settings *settings, const struct node *
     return (struct place){ settings->file, node->line, node->column };
 }
 
+struct place settings_place_under(const struct settings *settings, const struct node *root, struct slice name)
+{
+    const struct node *node = node_child(root, name);
+    return node ? settings_place(settings, node) : (struct place){ settings->file, 0, 0 };
+}
+
 static struct place key_place(const struct settings *settings, const struct node *node)
 {
     return (struct place){ settings->file, node->key_line, node->key_column };
@@ -322,6 +328,57 @@ static void alone_apply(struct settings *settings, const struct setting *row, co
     scalar_apply(settings, &alone, node, field);
 }
 
+static const char *item_name(const char *item)
+{
+    const char *name;
+    memcpy(&name, item, sizeof name);
+    return name;
+}
+
+/* The item behind `count` others, as one of them; it may not have a name that one of them has. */
+static void item_apply(struct settings *settings, const struct section *section, const struct node *node, char *items,
+                       size_t count)
+{
+    struct settings own = *settings;
+    struct place place = settings_place(settings, node);
+    char *item = items + count * section->item.size;
+    if (node->kind != NODE_MAPPING) {
+        problem_add(settings->problems, place, "an item of %s must be settings such as { %s }, not %s", section->name,
+                    section->item.example, node_kind_name(node));
+        return;
+    }
+    own.placed = NULL;
+    settings_default(&own, section, item);
+    settings_apply(&own, section, node, item);
+    section->item.check(&own, item, place);
+    const char *name = section->item.named ? item_name(item) : NULL;
+    const char *other = items;
+    while (name && other < item && (!item_name(other) || strcmp(item_name(other), name) != 0))
+        other += section->item.size;
+    if (name && other < item)
+        problem_add(settings->problems, place, "two items of %s are called \"%s\"", section->name, name);
+    settings->failed = settings->failed || own.failed;
+}
+
+static void items_apply(struct settings *settings, const struct setting *row, const struct node *node, char *base)
+{
+    const struct section *section = row->section;
+    size_t count = 0;
+    char *items = NULL;
+    if (node->kind != NODE_SEQUENCE && !node_is_null(node))
+        problem_add(settings->problems, settings_place(settings, node), "%s must be a list such as [{ %s }], not %s",
+                    section->name, section->item.example, node_kind_name(node));
+    else if (node->count > section->item.max)
+        problem_add(settings->problems, settings_place(settings, node), "%s has %zu items; the limit is %zu", section->name,
+                    node->count, section->item.max);
+    else
+        items = settings_alloc(settings, node->count + 1, section->item.size);
+    for (const struct node *child = node->first; child && items && !settings_over(settings); child = child->next)
+        item_apply(settings, section, child, items, count++);
+    memcpy(base + row->offset, &items, sizeof items);
+    memcpy(base + row->count_at, &count, sizeof count);
+}
+
 static void row_apply(struct settings *settings, const struct setting *row, const struct node *node, bool append, void *base)
 {
     void *field = (char *)base + row->offset;
@@ -332,6 +389,10 @@ static void row_apply(struct settings *settings, const struct setting *row, cons
         place_keep(settings, node, field);
     if (row->kind == SETTING_SPECIAL) {
         row->special(settings, node, field);
+        return;
+    }
+    if (row->kind == SETTING_ITEMS) {
+        items_apply(settings, row, node, base);
         return;
     }
     if (row->kind == SETTING_SECTION && row->section->alone && node->kind == NODE_SCALAR) {
@@ -462,39 +523,5 @@ void settings_default(struct settings *settings, const struct section *section, 
             assert(reads); /* a default in the tables is a value of its kind */
             (void)reads;
         }
-    }
-}
-
-void settings_items(struct settings *settings, const struct item_list *list, const struct node *node, void **ret_items,
-                    size_t *ret_count)
-{
-    const char *name = list->section->name;
-    *ret_count = 0;
-    if (node->kind != NODE_SEQUENCE) {
-        if (!node_is_null(node))
-            problem_add(settings->problems, settings_place(settings, node), "%s must be a list such as [{ %s }], not %s",
-                        name, list->example, node_kind_name(node));
-        return;
-    }
-    if (node->count > list->max) {
-        problem_add(settings->problems, settings_place(settings, node), "%s has %zu items; the limit is %zu", name,
-                    node->count, list->max);
-        return;
-    }
-    char *items = settings_alloc(settings, node->count + 1, list->size);
-    *ret_items = items;
-    for (const struct node *item = node->first; item && items && !settings_over(settings); item = item->next) {
-        struct settings own = *settings;
-        void *base = items + (*ret_count)++ * list->size;
-        if (item->kind != NODE_MAPPING) {
-            problem_add(settings->problems, settings_place(settings, item),
-                        "an item of %s must be settings such as { %s }, not %s", name, list->example, node_kind_name(item));
-            continue;
-        }
-        own.placed = NULL;
-        settings_default(&own, list->section, base);
-        settings_apply(&own, list->section, item, base);
-        list->check(&own, items, *ret_count - 1, settings_place(settings, item));
-        settings->failed = settings->failed || own.failed;
     }
 }

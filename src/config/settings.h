@@ -30,6 +30,7 @@ enum setting_kind {
     SETTING_WEIGHTS,    /* struct pair_list of whole numbers */
     SETTING_WORDS,      /* const char *[STATE_COUNT] */
     SETTING_SECTION,    /* the section's own rows, from this row's offset on */
+    SETTING_ITEMS,      /* a list of mappings, each by the section's rows: an array and, at `count_at`, their number */
     SETTING_SPECIAL,    /* the row's own function reads it */
     SETTING_KIND_COUNT
 };
@@ -61,11 +62,12 @@ struct setting {
     const char *min, *max; /* as written; NULL: no bound. Of a list's numbers too */
     const char *meaning;
     const struct choice *choices;  /* of SETTING_ENUM */
-    const struct section *section; /* of SETTING_SECTION; of SETTING_SPECIAL for the reference */
+    const struct section *section; /* of SETTING_SECTION and SETTING_ITEMS; of SETTING_SPECIAL for the reference */
     /* NULL, or what is wrong with a text or a list's item: "must be ...". */
     const char *(*check)(struct slice text);
     void (*special)(struct settings *settings, const struct node *node, void *field); /* of SETTING_SPECIAL */
     bool secret;                                                                      /* its value is never shown */
+    size_t count_at;                                                                  /* of SETTING_ITEMS */
 };
 
 struct section {
@@ -78,6 +80,12 @@ struct section {
     /* The rest may be NULL: `given` is the switch that being there turns on, `after` looks at the whole of one mapping. */
     bool *(*given)(void *base);
     void (*after)(struct settings *settings, const struct node *node, void *base);
+    struct {
+        const char *example; /* what one looks like */
+        size_t size, max;
+        bool named; /* it begins with its name, a text that no two may have */
+        void (*check)(struct settings *settings, const void *item, struct place place); /* one that was read */
+    } item; /* of SETTING_ITEMS */
 };
 
 #define SECTION_ROWS(table) .rows = (table), .count = sizeof(table) / sizeof *(table)
@@ -113,6 +121,8 @@ void settings_apply(struct settings *settings, const struct section *section, co
 bool settings_over(const struct settings *settings);
 
 struct place settings_place(const struct settings *settings, const struct node *node);
+/* Of what the file's mapping `root` has under that name; without it the file itself. */
+struct place settings_place_under(const struct settings *settings, const struct node *root, struct slice name);
 /* Where the value at `field` was written in this very file, or `otherwise`. */
 struct place settings_place_of(const struct settings *settings, const void *field, struct place otherwise);
 /* Whether the value at `field` came from a reference, so that it may not be shown. */
@@ -132,18 +142,5 @@ bool value_read(struct settings *settings, const struct setting *row, struct sli
 void kind_describe(const struct setting *row, struct buffer *out);
 /* Gives the word of the reference's column. */
 const char *kind_name(enum setting_kind kind);
-
-/*
- * A list of mappings, each by the rows of `section`, into an array of its own: *ret_items has *ret_count of `size` bytes.
- * `check` looks at the items one by one, with those before it. `example` is what an item looks like.
- */
-struct item_list {
-    const struct section *section;
-    const char *example;
-    size_t size, max;
-    void (*check)(struct settings *settings, const void *items, size_t index, struct place place);
-};
-void settings_items(struct settings *settings, const struct item_list *list, const struct node *node, void **ret_items,
-                    size_t *ret_count);
 
 #endif

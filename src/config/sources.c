@@ -49,6 +49,18 @@ static const struct setting source_rows[] = {
     { "delete", SETTING_BOOL, SOURCE(delete), "false",
       .meaning = "Delete entries when they are acknowledged. Without it whoever adds them must trim the stream." },
 };
+
+static void source_check(struct settings *settings, const void *item, struct place place)
+{
+    const struct source_config *source = item;
+    if (!source->name || !source->redis || !source->stream || !source->destination)
+        problem_add(settings->problems, place, "an item of sources needs name, redis, stream and destination");
+    if (!source->tls.cert != !source->tls.key)
+        problem_add(settings->problems, place, "cert and key in tls belong together; give both or none");
+    if (source->rejected && source->stream && strcmp(source->rejected, source->stream) == 0)
+        problem_add(settings->problems, place, "rejected must be another stream than stream");
+}
+
 const struct section sources_section = {
     .name = "sources",
     SECTION_ROWS(source_rows),
@@ -59,29 +71,6 @@ const struct section sources_section = {
                "  - { name: outbox, redis: \"redis://127.0.0.1/0\", stream: \"insist:in\", group: insist, "
                "destination: mail }\n"
                "```",
+    .item = { "name: outbox, redis: redis://..., stream: insist:in, destination: mail",
+              sizeof(struct source_config), SOURCES_MAX, true, source_check },
 };
-
-static void source_check(struct settings *settings, const void *items, size_t index, struct place place)
-{
-    const struct source_config *all = items, *source = &all[index];
-    if (!source->name || !source->redis || !source->stream || !source->destination)
-        problem_add(settings->problems, place, "an item of sources needs name, redis, stream and destination");
-    if (!source->tls.cert != !source->tls.key)
-        problem_add(settings->problems, place, "cert and key in tls belong together; give both or none");
-    if (source->rejected && source->stream && strcmp(source->rejected, source->stream) == 0)
-        problem_add(settings->problems, place, "rejected must be another stream than stream");
-    for (size_t i = 0; source->name && i < index; i++)
-        if (all[i].name && strcmp(all[i].name, source->name) == 0)
-            problem_add(settings->problems, place, "two items of sources are called \"%s\"", source->name);
-}
-
-void sources_apply(struct settings *settings, const struct node *node, UNUSED void *field)
-{
-    static const struct item_list list = { &sources_section,
-                                           "name: outbox, redis: redis://..., stream: insist:in, destination: mail",
-                                           sizeof(struct source_config), SOURCES_MAX, source_check };
-    struct config *config = settings->root;
-    void *items = config->sources;
-    settings_items(settings, &list, node, &items, &config->source_count);
-    config->sources = items;
-}

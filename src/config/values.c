@@ -30,6 +30,7 @@ static const struct {
     [SETTING_WEIGHTS] = { "names and whole numbers", "names and whole numbers such as { gold: 4 }" },
     [SETTING_WORDS] = { "states and words", "states and words such as { pending: PENDING }" },
     [SETTING_SECTION] = { "section", "settings such as { name: value }" },
+    [SETTING_ITEMS] = { "section", "settings such as { name: value }" },
     [SETTING_SPECIAL] = { "section", "settings such as { name: value }" },
 };
 
