@@ -6,12 +6,107 @@
 #include "api/call/counts.h"
 #include "api/call/query.h"
 #include "api/operate/operate.h"
-#include "api/operate/rules.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "config/config.h"
 #include "config/problems.h"
 #include "engine/orders.h"
 #include "engine/status.h"
 
 #include <string.h>
+
+/* --- the rules that it is sent to by, as figures for people: the page puts them into words ------- */
+
+static void write_figure(struct json_writer *json, const char *name, const char *member, int64_t value)
+{
+    if (value <= 0)
+        return;
+    json_member_object(json, name);
+    json_member_int(json, member, value);
+    json_object_end(json);
+}
+
+static void write_rate(struct json_writer *json, const char *name, struct rate rate)
+{
+    char text[UNITS_TEXT_BYTES];
+    if (rate.count <= 0)
+        return;
+    rate_format(rate, text);
+    json_member_object(json, name);
+    json_member_text(json, "total", text);
+    json_object_end(json);
+}
+
+static void write_retry(struct json_writer *json, const struct retry_policy *retry)
+{
+    json_member_object(json, "retry");
+    json_member_int(json, "max_retries", retry->retries_max);
+    json_member_int(json, "base_ms", retry->base_ms);
+    json_member_real(json, "factor", retry->factor);
+    json_member_int(json, "cap_ms", retry->cap_ms);
+    json_member_real(json, "jitter", retry->jitter);
+    json_object_end(json);
+}
+
+static void write_breaker(struct json_writer *json, const struct breaker_config *breaker)
+{
+    if (!breaker->enabled)
+        return;
+    json_member_object(json, "breaker");
+    json_member_real(json, "failure_rate", breaker->failure_rate);
+    json_member_int(json, "min_calls", breaker->min_calls);
+    json_member_int(json, "window_ms", breaker->window_ms);
+    json_member_int(json, "open_ms", breaker->open_ms);
+    json_object_end(json);
+}
+
+static void write_outage(struct json_writer *json, const struct health_config *health,
+                         const struct contingency_config *contingency)
+{
+    if (health->url) {
+        json_member_object(json, "health");
+        json_member_int(json, "every_ms", health->every_ms);
+        json_member_int(json, "failures", health->failures);
+        json_object_end(json);
+    }
+    if (!contingency->enabled)
+        return;
+    json_member_object(json, "contingency");
+    json_member_array(json, "ramp");
+    for (size_t i = 0; i < contingency->ramp_count; i++)
+        json_put_int(json, contingency->ramp[i]);
+    json_array_end(json);
+    json_member_int(json, "stable_ms", contingency->stable_ms);
+    json_object_end(json);
+}
+
+/* The member `policy`. Nothing secret is in it, and nothing that is not in force. */
+static void write_rules(struct json_writer *json, const struct destination_config *config)
+{
+    static const char *const doubts[] = {
+        [DOUBT_RESEND] = "in_doubt_resend", [DOUBT_VERIFY] = "in_doubt_verify", [DOUBT_PARK] = "in_doubt_park",
+    };
+    json_member_object(json, "policy");
+    write_retry(json, &config->policy.retry);
+    json_member_bool(json, doubts[config->policy.in_doubt], true);
+    write_figure(json, "timeout", "time_ms", config->timeout_ms);
+    write_figure(json, "lifetime", "time_ms", config->job_ttl_ms);
+    if (config->transport != TRANSPORT_PULL) /* its workers decide */
+        write_figure(json, "concurrency", "max", config->concurrency);
+    write_rate(json, "rate", config->rate_total);
+    write_rate(json, "rate_per_tenant", config->rate_per_tenant);
+    if (config->fairness.round_robin)
+        write_figure(json, "fairness", "batch", config->fairness.batch);
+    write_breaker(json, &config->breaker);
+    write_outage(json, &config->health, &config->contingency);
+    json_member_object(json, "dead");
+    json_member_int(json, "ttl_ms", config->dead.ttl_ms);
+    json_member_int(json, "max", config->dead.max);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+/* --- how it stands ------------------------------------------------------------------------------ */
 
 static const char *transport_name(enum transport_kind kind)
 {
@@ -142,7 +237,7 @@ static void write_destination(struct json_writer *json, const struct call *call,
         if (status->known)
             write_view(json, call, config, status);
         if (config && whole)
-            rules_write(json, config);
+            write_rules(json, config);
     }
     json_object_end(json);
 }
