@@ -9,10 +9,15 @@
 
 enum { CAPACITY_FIRST = 256 };
 
-void buffer_init(struct buffer *buffer, size_t limit)
+struct buffer buffer_up_to(size_t limit)
 {
     assert(limit < SIZE_MAX / 2);
-    *buffer = (struct buffer){ .limit = limit };
+    return (struct buffer){ .limit = limit };
+}
+
+void buffer_init(struct buffer *buffer, size_t limit)
+{
+    *buffer = buffer_up_to(limit);
 }
 
 void buffer_release(struct buffer *buffer)

@@ -19,7 +19,8 @@ struct buffer {
     enum status failure; /* STATUS_OK, STATUS_LIMIT or STATUS_NO_MEMORY */
 };
 
-/* A buffer that will hold at most `limit` bytes. */
+/* A buffer that will hold at most `limit` bytes; the second is for those inside something else. */
+struct buffer buffer_up_to(size_t limit);
 void buffer_init(struct buffer *buffer, size_t limit);
 /* Frees the content; the buffer can be used again with the same limit. */
 void buffer_release(struct buffer *buffer);

@@ -62,8 +62,7 @@ void log_fields(enum log_level level, const char *event, const struct field *fie
 {
     if (!log_writes(level))
         return;
-    struct buffer line;
-    buffer_init(&line, LINE_BYTES_MAX);
+    struct buffer line = buffer_up_to(LINE_BYTES_MAX);
     struct json_writer json = json_writer(&line);
     json_object_begin(&json);
     json_member_instant(&json, "timestamp", clock_now());

@@ -29,8 +29,7 @@ int help_print(const struct command *command)
     while (page->name && strcmp(page->stem, command->name) != 0)
         page++;
     assert(page->name);
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     buffer_append(&out, (struct slice){ page->data, page->len });
     int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
@@ -47,8 +46,7 @@ int command_help(struct cli *cli)
         const struct command *command = command_find(slice_from(cli->arguments.items[0]));
         return command ? help_print(command) : cli_usage(NULL, "there is no command \"%s\"", cli->arguments.items[0]);
     }
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     append_list(&out);
     int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);

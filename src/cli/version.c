@@ -61,8 +61,7 @@ int command_version(struct cli *cli)
     for (size_t i = 0; store_backends[i]; i++)
         if (store_backends[i]->library)
             libraries[count++] = (struct library){ store_backends[i]->library, store_backends[i]->library_version() };
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (cli->json)
         append_json(libraries, count, &out);
     else

@@ -171,9 +171,8 @@ static void loading_release(struct loading *loading)
 /* A text that outlives the reading, or NULL when memory is out. */
 static const char *warning_text(struct loading *loading, struct place place, const char *text)
 {
-    struct buffer line;
+    struct buffer line = buffer_up_to(WARNING_BYTES_MAX);
     struct problems one = { .out = &line, .secrets = loading->problems.secrets };
-    buffer_init(&line, WARNING_BYTES_MAX);
     problem_add(&one, place, "%s", text);
     const char *copy = arena_copy_text(loading->memory, slice_trim(buffer_slice(&line)));
     buffer_release(&line);
@@ -490,8 +489,7 @@ void config_store_show(const struct config *config, struct buffer *out)
 {
     struct slice address = slice_from(config->store);
     size_t len, start = password_find(address, &len);
-    struct buffer shown;
-    buffer_init(&shown, 1 << 16);
+    struct buffer shown = buffer_up_to(1 << 16);
     buffer_append(&shown, (struct slice){ address.data, len > 0 ? start : address.len });
     if (len > 0) {
         buffer_append_text(&shown, "***");
@@ -504,9 +502,8 @@ void config_store_show(const struct config *config, struct buffer *out)
 
 enum status config_default(struct config **ret_config)
 {
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(WARNING_BYTES_MAX);
     struct config *config;
-    buffer_init(&problems, WARNING_BYTES_MAX);
     enum status status = config_parse(SLICE(""), "defaults", &config, &problems);
     buffer_release(&problems);
     if (status != STATUS_OK)

@@ -403,8 +403,7 @@ static bool rules_flatten(const struct destination_draft *draft, struct arena *s
 /* Equal keys mean equal classifiers. */
 static struct slice rules_key(const struct flat_rules *flat, const char *code_namespace, struct arena *scratch)
 {
-    struct buffer key;
-    buffer_init(&key, KEY_BYTES_MAX);
+    struct buffer key = buffer_up_to(KEY_BYTES_MAX);
     buffer_append_text(&key, code_namespace);
     for (size_t i = 0; i < flat->count; i++) {
         buffer_append_byte(&key, '\0');

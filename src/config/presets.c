@@ -83,8 +83,7 @@ static bool source_open(struct loading *loading, const char *key, struct slice n
         source->text = buffer_slice(&source->content);
         return true;
     }
-    struct buffer file;
-    buffer_init(&file, PATH_BYTES_MAX + 32);
+    struct buffer file = buffer_up_to(PATH_BYTES_MAX + 32);
     buffer_printf(&file, "presets/%s.yaml", key);
     source->folder = SLICE("");
     source->file = arena_copy_text(&loading->scratch, buffer_slice(&file));

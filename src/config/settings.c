@@ -105,8 +105,7 @@ static enum node_kind kind_shape(enum setting_kind kind)
 /* `name` must be (how the kind looks), not (what is there). */
 static void shape_problem(struct settings *settings, const struct setting *row, const struct node *node)
 {
-    struct buffer looks;
-    buffer_init(&looks, QUOTED_BYTES_MAX * 4);
+    struct buffer looks = buffer_up_to(QUOTED_BYTES_MAX * 4);
     kind_describe(row, &looks);
     problem_add(settings->problems, settings_place(settings, node), "%s must be %.*s, not %s", row->name,
                 SLICE_ARG(buffer_slice(&looks)), node_kind_name(node));
@@ -297,13 +296,12 @@ static void words_apply(struct settings *settings, const struct setting *row, co
 static void scalar_apply(struct settings *settings, const struct setting *row, const struct node *node, void *field)
 {
     struct value_problem why;
-    struct buffer looks;
+    struct buffer looks = buffer_up_to(QUOTED_BYTES_MAX * 4);
     if (!node_is_null(node)) {
         if (!value_read(settings, row, node->value, !node->private, field, &why))
             problem_add(settings->problems, settings_place(settings, node), "%s", why.text);
         return;
     }
-    buffer_init(&looks, QUOTED_BYTES_MAX * 4);
     kind_describe(row, &looks);
     problem_add(settings->problems, settings_place(settings, node), "%s has no value; write %.*s, or remove the line",
                 row->name, SLICE_ARG(buffer_slice(&looks)));

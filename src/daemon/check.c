@@ -242,9 +242,8 @@ size_t daemon_problems(const struct config *config, const struct store_backend *
 static enum status check(const struct config *config, const struct store_backend *const *backends, bool log_tenants,
                          struct error *err)
 {
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(1 << 20);
     enum status status = STATUS_OK;
-    buffer_init(&problems, 1 << 20);
     if (find_problems(config, backends, log_tenants, &problems) > 0) {
         struct slice first = buffer_slice(&problems);
         status = error_set(err, STATUS_UNSUPPORTED, "%.*s", (int)slice_find(first, '\n'), first.data ? first.data : "");

@@ -342,7 +342,7 @@ static void on_reload(UNUSED evutil_socket_t fd, UNUSED short what, void *contex
 {
     struct daemon *daemon = context;
     struct config *config;
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(64 * 1024);
     struct error error;
     bool stopping = daemon->drain.until != INSTANT_NONE;
     if (stopping || !daemon->settings->config_path) {
@@ -352,7 +352,6 @@ static void on_reload(UNUSED evutil_socket_t fd, UNUSED short what, void *contex
         return;
     }
     supervisor_reloading(daemon->supervisor);
-    buffer_init(&problems, 64 * 1024);
     if (config_load(daemon->settings->config_path, &config, &problems) != STATUS_OK) {
         log_event(LOG_ERROR, "not_reloaded", FIELD_TEXT("problems", buffer_slice(&problems)));
     } else {
@@ -720,8 +719,7 @@ void daemon_let_reload(void)
 
 static void log_started(const struct daemon *daemon)
 {
-    struct buffer store;
-    buffer_init(&store, 1 << 16);
+    struct buffer store = buffer_up_to(1 << 16);
     config_store_show(daemon->config, &store);
     log_event(LOG_INFO, "started", FIELD_CSTR("version", INSIST_VERSION), FIELD_TEXT("store", buffer_slice(&store)),
               FIELD_INT("port", api_port(daemon->api)));

@@ -22,8 +22,7 @@ static bool is_last(const struct session *sessions, size_t count, size_t index)
 
 static void look_for_gone(const struct session *sessions, size_t count, instant now, struct nodes_news *news)
 {
-    struct buffer text;
-    buffer_init(&text, NODES_NEWS_BYTES - 1);
+    struct buffer text = buffer_up_to(NODES_NEWS_BYTES - 1);
     for (size_t i = 0; i < count; i++) {
         char at[INSTANT_TEXT_BYTES];
         bool fenced = sessions[i].ended && sessions[i].fenced_at != INSTANT_NONE;
@@ -68,8 +67,7 @@ static size_t kinds_write(const struct session *sessions, size_t count, struct b
 static void look_for_differences(struct neighbours *neighbours, const struct session *sessions, size_t count, int64_t steady,
                                  struct nodes_news *news)
 {
-    struct buffer text;
-    buffer_init(&text, NODES_NEWS_BYTES - 1);
+    struct buffer text = buffer_up_to(NODES_NEWS_BYTES - 1);
     bool differ = kinds_write(sessions, count, &text) > 1;
     text_take(&text, news->differ);
     if (differ && !neighbours->differ)

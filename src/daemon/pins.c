@@ -63,9 +63,8 @@ static void pins_write(const struct config *config, struct buffer *out)
 
 struct batch *pins_change(const struct pins *pins, const struct config *config)
 {
-    struct buffer text;
+    struct buffer text = buffer_up_to(1 << 20);
     struct batch *batch = NULL;
-    buffer_init(&text, 1 << 20);
     pins_write(config, &text);
     if (buffer_status(&text) == STATUS_OK && !text_is(pins, buffer_slice(&text)))
         batch = batch_new(1, 1 << 21);

@@ -76,8 +76,7 @@ static void fail(struct reply *reply, int64_t retries, int64_t retry_ms)
 
 static void set_text(struct reply *reply, struct slice text)
 {
-    struct buffer masked;
-    buffer_init(&masked, TEXT_BYTES_MAX);
+    struct buffer masked = buffer_up_to(TEXT_BYTES_MAX);
     redact(&masked, text, TEXT_BYTES_MAX);
     struct slice slice = buffer_slice(&masked);
     memcpy(reply->text, slice.data ? slice.data : "", slice.len);
@@ -109,8 +108,7 @@ static void refuse(struct reply *reply)
     json_t *said = reply->answer.decision;
     const char *error = json_string_value(json_object_get(said, "error")),
                *detail = json_string_value(json_object_get(said, "detail"));
-    struct buffer text;
-    buffer_init(&text, TEXT_BYTES_MAX);
+    struct buffer text = buffer_up_to(TEXT_BYTES_MAX);
     buffer_printf(&text, "%s: %s", error ? error : "INVALID_JSON", detail ? detail : "the variables cannot be read");
     set_text(reply, buffer_slice(&text));
     buffer_release(&text);
@@ -122,9 +120,8 @@ static void refuse(struct reply *reply)
 static void decide_job(struct worker *worker, const struct camunda_job *job, struct reply *reply)
 {
     const struct camunda_settings *settings = &worker->camunda->settings;
-    struct buffer out;
+    struct buffer out = buffer_up_to(DECISION_ANSWER_BYTES_MAX);
     struct decided decided = { .by = slice_from(worker->config->name), .event = &reply->event };
-    buffer_init(&out, DECISION_ANSWER_BYTES_MAX);
     int64_t began = clock_ticks_ns();
     bool valid = decisions_answer(worker->decisions, job->question, settings->now(settings->context), &decided, &out);
     int64_t took_ns = clock_ticks_ns() - began;
@@ -316,10 +313,9 @@ static void tell_away(struct worker *worker, const struct exchange *exchange, co
 static bool fetch_and_handle(struct worker *worker, struct exchange *exchange, struct camunda_job *jobs, int64_t wait_ms)
 {
     struct arena memory;
-    struct buffer url;
+    struct buffer url = buffer_up_to(4096);
     size_t count = 0;
     arena_init(&memory, SIZE_MAX / 4);
-    buffer_init(&url, 4096);
     exchange->status = 0;
     buffer_clear(&exchange->body);
     camunda_fetch(worker->config, worker->type, wait_ms, &url, &exchange->body);

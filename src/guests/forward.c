@@ -155,10 +155,9 @@ static bool event_job(const struct forward *forward, const struct event_config *
 {
     const struct destination_config *to = config_destination(forward->config, slice_from(entry->to));
     char id[JOB_ID_BYTES_MAX + 1];
-    struct buffer payload;
+    struct buffer payload = buffer_up_to(PAYLOAD_BYTES_MAX);
     if (!to)
         return true;
-    buffer_init(&payload, PAYLOAD_BYTES_MAX);
     forward_event_write(&payload, entry->format, read, job);
     snprintf(id, sizeof id, "event-%" PRId64 ".%s", read->event->number, entry->name);
     struct store_op *op = &batch->ops[batch->count];
@@ -188,10 +187,9 @@ static bool callback_job(const struct forward *forward, const struct forward_eve
 {
     const struct destination_config *to = callback_to(forward, job);
     char id[JOB_ID_BYTES_MAX + 1];
-    struct buffer payload;
+    struct buffer payload = buffer_up_to(PAYLOAD_BYTES_MAX);
     if (!to)
         return true;
-    buffer_init(&payload, PAYLOAD_BYTES_MAX);
     forward_callback_write(&payload, read, job);
     snprintf(id, sizeof id, "callback-%" PRId64, read->event->number);
     struct store_op *op = &batch->ops[batch->count];

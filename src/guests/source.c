@@ -98,8 +98,7 @@ static void state_set(struct source *source, enum source_state state, const char
     if (figures->state != state)
         figures->since = now_of(source);
     figures->state = state;
-    struct buffer masked;
-    buffer_init(&masked, SOURCE_TEXT_BYTES - 1);
+    struct buffer masked = buffer_up_to(SOURCE_TEXT_BYTES - 1);
     redact(&masked, slice_from(reason), SOURCE_TEXT_BYTES - 1);
     snprintf(figures->reason, sizeof figures->reason, "%.*s", SLICE_ARG(buffer_slice(&masked)));
     buffer_release(&masked);

@@ -140,9 +140,8 @@ int insist_policy_from_preset(const char *name, struct insist_policy **ret_polic
     if (status != STATUS_OK)
         return fail(public_status(status), slice_from(err.text), message, message_bytes);
 
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(MESSAGE_BYTES_MAX);
     struct config *config = NULL;
-    buffer_init(&problems, MESSAGE_BYTES_MAX);
     status = config_preset(slice_from(name), &config, &problems);
     return finish_load(status, config, NULL, &problems, ret_policy, message, message_bytes);
 }
@@ -155,9 +154,8 @@ int insist_policy_from_file(const char *path, const char *destination, struct in
     *ret_policy = NULL;
     if (!path)
         return fail(INSIST_INVALID, SLICE("no path is given"), message, message_bytes);
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(MESSAGE_BYTES_MAX);
     struct config *config = NULL;
-    buffer_init(&problems, MESSAGE_BYTES_MAX);
     enum status status = config_load(path, &config, &problems);
     return finish_load(status, config, destination, &problems, ret_policy, message, message_bytes);
 }
@@ -170,9 +168,8 @@ int insist_policy_from_yaml(const char *yaml, size_t yaml_len, const char *desti
     *ret_policy = NULL;
     if (!yaml)
         return fail(INSIST_INVALID, SLICE("no text is given"), message, message_bytes);
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(MESSAGE_BYTES_MAX);
     struct config *config = NULL;
-    buffer_init(&problems, MESSAGE_BYTES_MAX);
     enum status status = config_parse((struct slice){ yaml, yaml_len }, "text", &config, &problems);
     return finish_load(status, config, destination, &problems, ret_policy, message, message_bytes);
 }
@@ -330,9 +327,8 @@ int insist_decide_json(const struct insist_policy *policy, const char *question,
         return INSIST_INVALID;
     if (!time_is_usable(now_ms))
         return INSIST_INVALID_TIME;
-    struct buffer out;
+    struct buffer out = buffer_up_to(DECISION_ANSWER_BYTES_MAX);
     struct decider decider = { .policy = policy->policy, .now = now_ms };
-    buffer_init(&out, DECISION_ANSWER_BYTES_MAX);
     decision_json_answer(&decider, text_slice(question, question_len), &out);
     size_t len = out.len;
     char *answer = buffer_take(&out);

@@ -59,8 +59,7 @@ static bool preset_exists(struct slice name)
 static enum status load_preset(struct policy_set *set, struct slice name, const struct policy **ret_policy,
                                struct error *err)
 {
-    struct buffer problems;
-    buffer_init(&problems, PROBLEMS_BYTES_MAX);
+    struct buffer problems = buffer_up_to(PROBLEMS_BYTES_MAX);
     struct loaded_preset *preset = calloc(1, sizeof *preset);
     enum status status = preset ? config_preset(name, &preset->config, &problems) : STATUS_NO_MEMORY;
     if (status != STATUS_OK) {

@@ -51,9 +51,8 @@ static enum status choice_add(void *context, const struct lane *lane)
 
 static enum status tell_what_there_is(const struct choice *choice, struct slice wanted, struct error *err)
 {
-    struct buffer names;
+    struct buffer names = buffer_up_to(NAMES_BYTES_MAX);
     size_t shown = 0, with_jobs = 0;
-    buffer_init(&names, NAMES_BYTES_MAX);
     for (size_t i = 0; i < choice->count; i++) {
         if (choice->list[i]->jobs == 0)
             continue;

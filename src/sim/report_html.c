@@ -14,8 +14,7 @@ enum { RUNS_MAX = 2, CURVES_MAX = 3, BACKLOG_BYTES_MAX = 4096 };
 
 static void append_backlog(const struct run *run, struct buffer *out)
 {
-    struct buffer text;
-    buffer_init(&text, BACKLOG_BYTES_MAX);
+    struct buffer text = buffer_up_to(BACKLOG_BYTES_MAX);
     report_backlog(run, &text);
     buffer_append_text(out, "<p class=\"soft\">");
     html_append(buffer_slice(&text), out);

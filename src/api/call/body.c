@@ -95,12 +95,11 @@ static size_t offset_in(struct slice text, struct slice read, int taken)
 json_t *body_load(struct slice text, struct problem *ret_problem)
 {
     json_error_t error;
-    struct buffer reduced;
+    struct buffer reduced = buffer_up_to(SIZE_MAX / 4);
     if (slice_is_blank(text)) {
         problem_set(ret_problem, 422, "invalid_json", "the body is empty; send JSON");
         return NULL;
     }
-    buffer_init(&reduced, SIZE_MAX / 4);
     struct slice read = without_payload(text, &reduced) ? buffer_slice(&reduced) : text;
     json_t *root = json_loadb(read.data, read.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!root) {

@@ -18,9 +18,7 @@ enum { ANSWER_BYTES_MAX = 512 << 20, DETAIL_BYTES_MAX = 1024 };
 
 struct buffer call_buffer(void)
 {
-    struct buffer buffer;
-    buffer_init(&buffer, ANSWER_BYTES_MAX);
-    return buffer;
+    return buffer_up_to(ANSWER_BYTES_MAX);
 }
 
 struct slice call_query(const struct call *call, const char *name)

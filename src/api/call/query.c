@@ -64,13 +64,12 @@ static void refuse(struct call *call, const char *name)
 {
     const char *const *known = call->route->query;
     struct nearest nearest = { .wanted = slice_from(name) };
-    struct buffer names;
+    struct buffer names = buffer_up_to(NAMES_BYTES_MAX);
     if (!known) {
         call_problem(call, 422, "unknown_parameter", "\"%s\" is not known here; this call takes nothing behind ?",
                      quote(slice_from(name)).text);
         return;
     }
-    buffer_init(&names, NAMES_BYTES_MAX);
     for (size_t i = 0; known[i]; i++) {
         nearest_offer(&nearest, known[i]);
         buffer_append(&names, slice_from(i > 0 ? ", " : ""));

@@ -93,8 +93,7 @@ static char *text_make(struct buffer *text)
 
 static char *url_of(const struct call *call, const struct owner_place *place)
 {
-    struct buffer url;
-    buffer_init(&url, 1 << 16);
+    struct buffer url = buffer_up_to(1 << 16);
     buffer_append_text(&url, place->url);
     if (url.len > 0 && url.data[url.len - 1] == '/')
         url.data[--url.len] = '\0';
@@ -115,8 +114,7 @@ static void hex_append(struct buffer *out, struct slice text)
 /* "SCOPES PRIORITY NAME TENANT", the names in hexadecimal digits; "-": no tenant. */
 static char *caller_of(const struct call *call)
 {
-    struct buffer text;
-    buffer_init(&text, CALLER_BYTES_MAX);
+    struct buffer text = buffer_up_to(CALLER_BYTES_MAX);
     buffer_printf(&text, CALLER_HEADER ": %u %d x", call->scopes, (int)call->priority_max);
     hex_append(&text, call->who);
     buffer_append_text(&text, call->tenant_bound.data ? " x" : " -");
@@ -126,8 +124,7 @@ static char *caller_of(const struct call *call)
 
 static char *header_of(const char *name, const char *before, struct slice value)
 {
-    struct buffer text;
-    buffer_init(&text, 1 << 16);
+    struct buffer text = buffer_up_to(1 << 16);
     buffer_printf(&text, "%s: %s", name, before);
     buffer_append(&text, value);
     return text_make(&text);

@@ -227,9 +227,7 @@ struct buffer client_take_input(struct client *client)
 
 void client_refuse(struct client *client, int status, const char *type, const char *detail)
 {
-    struct buffer head, body;
-    buffer_init(&head, REFUSAL_BYTES_MAX);
-    buffer_init(&body, REFUSAL_BYTES_MAX);
+    struct buffer head = buffer_up_to(REFUSAL_BYTES_MAX), body = buffer_up_to(REFUSAL_BYTES_MAX);
     problem_write(&body, status, type, (struct text_place){ 0 }, detail);
     struct answer_form form = { .status = status, .content_type = "application/problem+json", .closes = true,
                                 .length = (int64_t)body.len, .headers = SLICE("") };

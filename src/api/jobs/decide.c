@@ -96,14 +96,13 @@ static void decide_now(struct call *call)
 {
     struct api *api = call->api;
     struct decide_call *asked = call->context;
-    struct buffer event;
+    struct buffer event = buffer_up_to(EVENT_DATA_BYTES_MAX);
     if (!api->decisions)
         api->decisions = decisions_new(api->config);
     if (!api->decisions) {
         call_no_memory(call);
         return;
     }
-    buffer_init(&event, EVENT_DATA_BYTES_MAX);
     asked->body = call_buffer();
     asked->decided = (struct decided){ .context = asked, .retry_count = stored_retries, .by = call->who, .event = &event };
     int64_t began = clock_ticks_ns();

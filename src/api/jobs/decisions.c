@@ -37,8 +37,7 @@ static void write_event(const struct policy *policy, const struct decide_request
     char reason[DECISION_REASON_BYTES_MAX];
     const char *code = decision_error_code(decision->verdict);
     struct json_writer json = json_writer(decided->event);
-    struct buffer masked;
-    buffer_init(&masked, EVENT_ERROR_BYTES_MAX);
+    struct buffer masked = buffer_up_to(EVENT_ERROR_BYTES_MAX);
     redact(&masked, request->text, EVENT_ERROR_BYTES_MAX);
     json_object_begin(&json);
     json_member_text(&json, "note", "decision");

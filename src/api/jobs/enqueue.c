@@ -51,8 +51,7 @@ static bool insert_problem(const struct store_op *op, struct problem *ret_proble
 
 static void write_warning(struct json_writer *json, const struct call *call, const struct outlook *outlooks, size_t count)
 {
-    struct buffer warning;
-    buffer_init(&warning, WARNING_BYTES_MAX);
+    struct buffer warning = buffer_up_to(WARNING_BYTES_MAX);
     if (outlooks_warning(outlooks, count, api_now(call->api), &warning) && buffer_status(&warning) == STATUS_OK)
         json_member_string(json, "warning", buffer_slice(&warning));
     buffer_release(&warning);

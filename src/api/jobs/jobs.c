@@ -356,8 +356,7 @@ static void write_payload_facts(struct json_writer *json, struct slice payload)
 static void submit_action(struct call *call, struct store_op *op)
 {
     bool corrected = op->kind == OP_REDRIVE && op->job.payload_given;
-    struct buffer data;
-    buffer_init(&data, EVENT_DATA_BYTES_MAX);
+    struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&data);
     json_object_begin(&json);
     json_member_string(&json, "by", call->who);

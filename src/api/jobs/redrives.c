@@ -117,9 +117,8 @@ static void redrive_begun(struct call *call)
 static bool run_begin(struct call *call, struct engine *engine)
 {
     struct plan *plan = call->context;
-    struct buffer text;
+    struct buffer text = buffer_up_to(REDRIVE_RECORD_BYTES_MAX);
     struct redrive_record copy;
-    buffer_init(&text, REDRIVE_RECORD_BYTES_MAX);
     snprintf(plan->record.id, sizeof plan->record.id, "new");
     redrive_record_write(&text, &plan->record);
     plan->status = redrive_record_read(buffer_slice(&text), &copy, &plan->error);
@@ -390,8 +389,7 @@ static void purge_done(struct call *call)
 
 static struct slice purge_data(struct call *call)
 {
-    struct buffer data;
-    buffer_init(&data, EVENT_DATA_BYTES_MAX);
+    struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&data);
     json_object_begin(&json);
     json_member_string(&json, "by", call->who);

@@ -91,8 +91,7 @@ static const struct slice cleared_mark = { "cleared/", 8 };
 static void answer_page(struct call *call)
 {
     const struct alert_page *page = call->context;
-    struct buffer next;
-    buffer_init(&next, 2 * ALERT_ID_BYTES);
+    struct buffer next = buffer_up_to(2 * ALERT_ID_BYTES);
     if (page->more && page->in_cleared)
         buffer_append(&next, cleared_mark);
     if (page->more)

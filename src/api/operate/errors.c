@@ -151,8 +151,7 @@ static void tell_forgotten(struct call *call)
         answer_forgotten(call);
         return;
     }
-    struct buffer note;
-    buffer_init(&note, EVENT_DATA_BYTES_MAX);
+    struct buffer note = buffer_up_to(EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&note);
     json_object_begin(&json);
     json_member_text(&json, "note", "error_forgotten");

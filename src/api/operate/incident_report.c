@@ -324,13 +324,12 @@ static void append_lessons(struct buffer *out, const struct incident_view *view)
 
 void incident_report(struct buffer *out, const struct incident_view *view)
 {
-    struct buffer summary;
+    struct buffer summary = buffer_up_to(INCIDENT_RECORD_BYTES_MAX);
     buffer_append_text(out, "# Incident at ");
     markdown_append(out, view->record.destination);
     buffer_append_text(out, ", ");
     append_moment(out, view->record.incident.entered_at);
     buffer_append_text(out, "\n\n");
-    buffer_init(&summary, INCIDENT_RECORD_BYTES_MAX);
     incident_summary(&summary, view);
     markdown_append(out, buffer_slice(&summary));
     buffer_release(&summary);

@@ -235,8 +235,7 @@ static void write_lessons(struct json_writer *json, const struct incident_view *
 
 static void write_summary(struct json_writer *json, const struct incident_view *view)
 {
-    struct buffer summary;
-    buffer_init(&summary, INCIDENT_RECORD_BYTES_MAX);
+    struct buffer summary = buffer_up_to(INCIDENT_RECORD_BYTES_MAX);
     incident_summary(&summary, view);
     json_member_string(json, "summary", buffer_slice(&summary));
     buffer_release(&summary);

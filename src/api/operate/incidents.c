@@ -236,9 +236,7 @@ static void after_lessons(struct call *call)
 /* The text itself is saved beside the incident; the trail says who wrote when. */
 static bool fill(struct call *call, struct slice id, struct slice text)
 {
-    struct buffer value, note;
-    buffer_init(&value, 8 * LESSONS_BYTES_MAX);
-    buffer_init(&note, EVENT_DATA_BYTES_MAX);
+    struct buffer value = buffer_up_to(8 * LESSONS_BYTES_MAX), note = buffer_up_to(EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&value);
     json_object_begin(&json);
     json_member_string(&json, "text", text);

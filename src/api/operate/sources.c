@@ -29,8 +29,7 @@ static void write_rejected(struct json_writer *json, const struct source_figures
 
 static void write_source(struct json_writer *json, const struct source_figures *source, instant now)
 {
-    struct buffer why;
-    buffer_init(&why, WHY_BYTES_MAX);
+    struct buffer why = buffer_up_to(WHY_BYTES_MAX);
     source_why(source, now, &why);
     json_object_begin(json);
     json_member_text(json, "name", source->name);

@@ -59,8 +59,7 @@ const struct route *route_for(const char *method, struct slice path)
 /* As the header Allow has them; empty: there is no such path. */
 static struct buffer methods_of(struct call *call, struct slice path)
 {
-    struct buffer methods;
-    buffer_init(&methods, METHODS_BYTES_MAX);
+    struct buffer methods = buffer_up_to(METHODS_BYTES_MAX);
     for (const struct route *route = api_routes; route->method; route++)
         if (path_matches(call, route->pattern, path)) {
             buffer_append_text(&methods, methods.len > 0 ? ", " : "");

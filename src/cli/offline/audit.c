@@ -275,7 +275,7 @@ static int verify(struct audit *audit)
 {
     struct trail_check check = { 0 };
     struct error err;
-    struct buffer out;
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     const struct trail_key *key = audit->key_set ? &audit->key : NULL;
     struct trail_reading reading = { .key = key, .expected = audit->expected, .expected_count = audit->expected_count };
     const char *place = audit->file ? audit->file : audit->store->place;
@@ -288,7 +288,6 @@ static int verify(struct audit *audit)
         return cli_fail(EXIT_FAILED, "%s", err.text);
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s: %s", place, err.text);
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     append_chain(audit->cli, &check, &out);
     int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);

@@ -99,8 +99,7 @@ static int print_waits(const struct cli *cli, struct waits *waits, const char *n
     waits->retry = &policy->retry;
     if (waits->count == 0)
         waits->count = policy->retry.retries_max < ROWS_DEFAULT_MAX ? policy->retry.retries_max : ROWS_DEFAULT_MAX;
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (cli->json)
         append_json(waits, &out);
     else

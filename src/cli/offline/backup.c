@@ -36,7 +36,7 @@ static int back_up(const struct cli *cli, struct store *store, const char *targe
 {
     struct store_facts facts;
     struct error err;
-    struct buffer out;
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     enum status status = store_backup(store, target, &facts, &err);
     if (status == STATUS_NOT_FOUND)
         return cli_fail(EXIT_FAILED, "%s; run it in the folder that the daemon runs in, or name its configuration with -c",
@@ -45,7 +45,6 @@ static int back_up(const struct cli *cli, struct store *store, const char *targe
         return cli_fail(EXIT_FAILED, "%s", err.text);
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s: %s", store->place, err.text);
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     append_facts(cli, target, &facts, &out);
     int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);

@@ -16,8 +16,7 @@ static void append_json(const struct config *config, struct buffer *out)
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
     json_member_or_null(&json, "file", slice_from(config->path));
-    struct buffer store;
-    buffer_init(&store, CLI_OUTPUT_BYTES_MAX);
+    struct buffer store = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     config_store_show(config, &store);
     json_member_string(&json, "store", buffer_slice(&store));
     buffer_release(&store);
@@ -50,8 +49,7 @@ static void append_summary(const struct cli *cli, const struct config *config, s
 /* What the file refers to: all that is wrong with it, one line each. */
 static enum status look_around(const struct config *config)
 {
-    struct buffer problems;
-    buffer_init(&problems, CLI_OUTPUT_BYTES_MAX);
+    struct buffer problems = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     size_t count = daemon_problems(config, store_backends, &problems);
     struct error error;
     if (count == 0 && store_probe(store_backends, slice_from(config->store), config->durability == DURABILITY_ALWAYS,
@@ -134,8 +132,7 @@ int command_check(struct cli *cli)
         return cli_usage("check", "give one file, not both \"%s\" and \"%s\"", path, cli->arguments.items[0]);
     if (cli->arguments.count == 1)
         path = cli->arguments.items[0];
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (reference)
         config_reference(&out);
     else

@@ -50,8 +50,7 @@ static int classify_text(const struct cli *cli, struct policy_set *policies, con
         return code;
     if (slice_is_blank(text) && !code_text)
         return cli_usage("classify", "INVALID_ERROR_MESSAGE: the text is missing or blank");
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     append_result(cli, policy, (struct evidence){ slice_from(code_text), text }, documents, &out);
     code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
@@ -75,8 +74,7 @@ int command_classify(struct cli *cli)
     int code = policies_open(config, &policies);
     if (code != EXIT_DONE)
         return code;
-    struct buffer input;
-    buffer_init(&input, CLI_STDIN_BYTES_MAX * 2);
+    struct buffer input = buffer_up_to(CLI_STDIN_BYTES_MAX * 2);
     struct slice text = slice_from(cli->arguments.count > 0 ? cli->arguments.items[0] : NULL);
     if (slice_equal(text, SLICE("-"))) {
         code = input_read("-", CLI_STDIN_BYTES_MAX, &input);

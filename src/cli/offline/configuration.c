@@ -16,8 +16,7 @@ void listen_format(const struct listen_address *address, int port, char ret_text
 
 enum status configuration_read(const char *path, struct config **ret_config)
 {
-    struct buffer problems;
-    buffer_init(&problems, PROBLEMS_BYTES_MAX);
+    struct buffer problems = buffer_up_to(PROBLEMS_BYTES_MAX);
     enum status status = path ? config_load(path, ret_config, &problems) : config_default(ret_config);
     problems_print(&problems);
     buffer_release(&problems);

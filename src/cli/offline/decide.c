@@ -237,9 +237,7 @@ int command_decide(struct cli *cli)
     int code = policies_open(options.config, &policies);
     if (code != EXIT_DONE)
         return code;
-    struct buffer error, out;
-    buffer_init(&error, CLI_STDIN_BYTES_MAX * 2);
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer error = buffer_up_to(CLI_STDIN_BYTES_MAX * 2), out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     code = options.batch ? decide_stream(&options, &policies, &out) : decide_one(&options, &policies, &error, &out);
     buffer_release(&out);
     buffer_release(&error);

@@ -58,9 +58,8 @@ static void tell_lines(struct doctor *doctor, struct slice text)
 static struct config *check_configuration(struct doctor *doctor, const char *given)
 {
     struct config *config = NULL;
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(PROBLEMS_BYTES_MAX);
     const char *path = configuration_path(given);
-    buffer_init(&problems, PROBLEMS_BYTES_MAX);
     enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
     if (status == STATUS_OK) {
         struct error error;

@@ -113,14 +113,13 @@ static int run(struct migration *migration, struct store *from, struct store *to
 {
     struct move_result result;
     struct error err;
-    struct buffer out;
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     const struct move move = { .from = from, .to = to, .key = migration->key_set ? &migration->key : NULL,
                                .progress = show_progress, .context = migration };
     enum status status = store_move(&move, &result, &err);
     bar_end(&migration->bar);
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", err.text);
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     append_result(migration, &move, &result, &out);
     int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);

@@ -56,8 +56,7 @@ int command_presets(struct cli *cli)
     int code = EXIT_DONE;
     if (!command_options(cli, NULL, 1))
         return cli->code;
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (cli->arguments.count == 0)
         code = append_list(cli, &out);
     else if (preset_text(slice_from(cli->arguments.items[0]), &text, &err) == STATUS_OK)

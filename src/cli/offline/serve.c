@@ -11,8 +11,7 @@ static void on_ready(void *context, int port)
     const struct config *config = context;
     char address[LISTEN_TEXT_BYTES];
     listen_format(&config->listen, port, address);
-    struct buffer store;
-    buffer_init(&store, CLI_OUTPUT_BYTES_MAX);
+    struct buffer store = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     config_store_show(config, &store);
     printf("insist %s listens on http://%s, store %.*s\n", INSIST_VERSION, address, SLICE_ARG(buffer_slice(&store)));
     buffer_release(&store);

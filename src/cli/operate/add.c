@@ -51,8 +51,7 @@ static void reject(struct bundle *bundle, int64_t line, struct slice type, struc
     bundle->rejected++;
     if (bundle->rejected > REJECTED_SHOWN_MAX)
         return;
-    struct buffer text;
-    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     plain_append(detail, &text);
     fprintf(stderr, "insist: line %" PRId64 ": %s\n", line, text.data ? text.data : "refused");
     buffer_release(&text);
@@ -181,8 +180,7 @@ static int take_input(struct bundle *bundle)
 
 static int print_sums(const struct bundle *bundle, int code)
 {
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (bundle->cli->json) {
         struct json_writer json = json_writer(&out);
         json_object_begin(&json);
@@ -332,9 +330,7 @@ static int show_id(UNUSED const struct cli *cli, json_t *answer, struct buffer *
 
 static int add(const struct cli *cli, const struct wish *wish, const struct arguments *arguments)
 {
-    struct buffer payload, body;
-    buffer_init(&payload, INPUT_BYTES_MAX);
-    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
+    struct buffer payload = buffer_up_to(INPUT_BYTES_MAX), body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     int code = check_metadata(wish->metadata);
     if (code == EXIT_DONE && wish->data)
         buffer_append_text(&payload, wish->data);

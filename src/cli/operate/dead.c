@@ -64,8 +64,7 @@ static bool letters_are_all(const struct cli *cli, const struct letters *letters
 /* As parameters of a request. */
 static void letters_query(struct url *url, const struct cli *cli, const struct letters *letters)
 {
-    struct buffer ids;
-    buffer_init(&ids, CLI_OUTPUT_BYTES_MAX);
+    struct buffer ids = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         url_query(url, filters[i].name, filter_value(letters, i));
     for (size_t i = 0; i < cli->arguments.repeated_count; i++) {
@@ -115,9 +114,8 @@ static void body_how(struct json_writer *json, const struct letters *letters)
 static int post(struct client *client, const char *path, const struct cli *cli, const struct letters *letters, bool dry_run,
                 json_t **ret_answer)
 {
-    struct buffer body;
+    struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     struct url url;
-    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
     body_filter(&json, cli, letters);
@@ -448,10 +446,9 @@ static const char *misplaced(const char *what, const struct letters *letters, co
 /* A patch that does not begin like JSON is a file, as with `insist retry --payload`. What is wrong with it is said here. */
 static int redrive(struct cli *cli, struct letters *letters)
 {
-    struct buffer file;
+    struct buffer file = buffer_up_to(0);
     json_error_t error;
     int code = EXIT_DONE;
-    buffer_init(&file, 0);
     struct slice text = slice_trim(slice_from(letters->patch ? letters->patch : "{}"));
     if (text.len == 0 || (text.data[0] != '{' && text.data[0] != '[')) {
         code = input_read(letters->patch, JSON_PATCH_BYTES_MAX, &file);

@@ -109,9 +109,8 @@ static void say_second(const json_t *answer, json_t *words, struct buffer *text)
 
 static json_t *words_of(const json_t *answer)
 {
-    struct buffer text;
+    struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     json_t *words = json_object();
-    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
     json_object_set(words, "name", json_object_get(answer, "name"));
     json_object_set(words, "description", json_object_get(answer, "description"));
     say_pace(answer, words, &text);

@@ -66,8 +66,7 @@ static bool take_bytes(void *context, struct slice bytes)
         take_block(reading, (struct slice){ rest.data, end });
     if (buffer_status(&reading->text) != STATUS_OK || reading->status != STATUS_OK)
         return false;
-    struct buffer saved;
-    buffer_init(&saved, CLI_OUTPUT_BYTES_MAX);
+    struct buffer saved = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     buffer_append(&saved, rest);
     buffer_release(&reading->text);
     reading->text = saved;

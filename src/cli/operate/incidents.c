@@ -98,8 +98,7 @@ static int show_noted(UNUSED const struct cli *cli, json_t *answer, struct buffe
 
 static int send_note(const struct cli *cli, const char *id, struct slice text)
 {
-    struct buffer body;
-    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
+    struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
     json_member_string(&json, "lessons_learned", text);
@@ -113,8 +112,7 @@ static int send_note(const struct cli *cli, const char *id, struct slice text)
 
 static int note(const struct cli *cli, const char *id, const char *text)
 {
-    struct buffer read;
-    buffer_init(&read, CLI_STDIN_BYTES_MAX * 2);
+    struct buffer read = buffer_up_to(CLI_STDIN_BYTES_MAX * 2);
     if (strcmp(text, "-") != 0)
         return send_note(cli, id, slice_from(text));
     int code = input_read("-", CLI_STDIN_BYTES_MAX, &read);

@@ -223,8 +223,7 @@ int command_retry(struct cli *cli)
     };
     if (!about_job(cli, rows, &action))
         return cli->code;
-    struct buffer body;
-    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
+    struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     int code = make_body(payload, &body);
     action.body = buffer_slice(&body);
     if (code == EXIT_DONE)

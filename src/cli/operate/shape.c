@@ -128,8 +128,7 @@ static void append_json(const struct shape *shape, struct buffer *out)
 
 static int print(const struct cli *cli, struct shape *shape)
 {
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (shape->count > 0)
         qsort(shape->rows, shape->count, sizeof *shape->rows, by_total);
     if (cli->json)

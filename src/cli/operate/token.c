@@ -74,9 +74,8 @@ static void append_line(const struct new_token *token, struct buffer *out)
 
 static void append_json(const struct new_token *token, struct buffer *out)
 {
-    struct buffer line;
+    struct buffer line = buffer_up_to(CLI_STDIN_BYTES_MAX);
     struct json_writer json = json_writer(out);
-    buffer_init(&line, CLI_STDIN_BYTES_MAX);
     append_line(token, &line);
     json_object_begin(&json);
     json_member_text(&json, "name", token->name);
@@ -90,8 +89,7 @@ static void append_json(const struct new_token *token, struct buffer *out)
 
 static int print_token(const struct cli *cli, const struct new_token *token)
 {
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (cli->json) {
         append_json(token, &out);
     } else {

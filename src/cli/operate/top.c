@@ -185,11 +185,10 @@ static void take_keys(void)
 /* The picture is made whole before the old one goes, so that nothing flickers. */
 static int draw_on(struct cli *cli, struct client *client)
 {
-    struct buffer out;
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     struct winsize size;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         cli->width = size.ws_col;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     buffer_append_text(&out, "\033[H\033[J");
     int code = draw(cli, client, terminal_lines() - TOP_HEAD_LINES, &out);
     buffer_printf(&out, "by %s   q quit   s next order   w worst  n name  p pending  d dead  r rate", sort_names[sorted_by]);
@@ -227,8 +226,7 @@ static int watch(struct cli *cli, struct client *client, int64_t every_ms)
 
 static int once(const struct cli *cli, struct client *client)
 {
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     int code = draw(cli, client, SIZE_MAX, &out);
     if (code == EXIT_DONE)
         code = cli_print(&out, EXIT_DONE);

@@ -58,8 +58,7 @@ static void read_file(const char *path, struct buffer *out)
 /* The first http:// address of a whole line. */
 static bool find_url(const char *path, char url[CHILD_URL_BYTES])
 {
-    struct buffer text;
-    buffer_init(&text, OUTPUT_BYTES_MAX);
+    struct buffer text = buffer_up_to(OUTPUT_BYTES_MAX);
     read_file(path, &text);
     struct slice all = buffer_slice(&text);
     struct slice rest = slice_from_offset(all, slice_search(all, SLICE("http://")));
@@ -95,8 +94,7 @@ enum status child_start(struct child *ret_child, const char *folder, const char 
             break;
         pause_ms(STEP_MS);
     }
-    struct buffer text;
-    buffer_init(&text, OUTPUT_BYTES_MAX);
+    struct buffer text = buffer_up_to(OUTPUT_BYTES_MAX);
     read_file(log, &text);
     struct slice said = slice_trim(buffer_slice(&text));
     said.len = said.len < 300 ? said.len : 300;
@@ -129,8 +127,7 @@ void child_stop(struct child *child)
 
 void child_last_line(const struct child *child, struct buffer *out)
 {
-    struct buffer text;
-    buffer_init(&text, OUTPUT_BYTES_MAX);
+    struct buffer text = buffer_up_to(OUTPUT_BYTES_MAX);
     read_file(child->out, &text);
     struct slice said = slice_trim(buffer_slice(&text));
     size_t start = said.len;

@@ -58,13 +58,12 @@ static void on_signal(UNUSED int number)
 static void say(struct demo *demo, const char *format, ...) PRINTF_LIKE(2, 3);
 static void say(struct demo *demo, const char *format, ...)
 {
-    struct buffer out;
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     if (demo->began_at > 0)
         buffer_printf(&out, "%4" PRId64 " s  ", (clock_now() - demo->began_at) / SECOND_MS);
     buffer_printf(&out, "%s\n", text);
@@ -171,10 +170,9 @@ static void append_jobs(struct demo *demo, struct buffer *body)
 
 static int add_jobs(struct demo *demo)
 {
-    struct buffer body;
+    struct buffer body = buffer_up_to(BUNDLE_BYTES_MAX);
     struct url url;
     struct reply reply = { 0 };
-    buffer_init(&body, BUNDLE_BYTES_MAX);
     append_jobs(demo, &body);
     url_init(&url, "/v1/jobs/batch");
     const struct request request = {
@@ -295,12 +293,11 @@ static int remove_one(const char *path, UNUSED const struct stat *facts, UNUSED 
 
 static void end_all(struct demo *demo)
 {
-    struct buffer summary;
+    struct buffer summary = buffer_up_to(CLI_STDIN_BYTES_MAX);
     bool ran = demo->daemon.pid > 0;
     child_stop(&demo->daemon);
     child_stop(&demo->receiver);
     child_stop(&demo->strict);
-    buffer_init(&summary, CLI_STDIN_BYTES_MAX);
     if (ran) {
         child_last_line(&demo->receiver, &summary);
         say(demo, "the daemon has ended; the receiver saw %s", summary.data ? summary.data : "nothing");

@@ -101,8 +101,7 @@ static void tell(const struct visit *visit, enum flaky_fate fate, int status)
     struct evkeyvalq *headers = evhttp_request_get_input_headers(visit->request);
     struct evbuffer *body = evhttp_request_get_input_buffer(visit->request);
     int64_t now_ms = monotonic_ms();
-    struct buffer lines;
-    buffer_init(&lines, HEADERS_BYTES_MAX);
+    struct buffer lines = buffer_up_to(HEADERS_BYTES_MAX);
     for (struct evkeyval *header = headers->tqh_first; header; header = header->next.tqe_next)
         buffer_printf(&lines, "%s: %s\n", header->key, header->value);
     size_t len = evbuffer_get_length(body);

@@ -66,12 +66,11 @@ static void append_line(struct buffer *out, const struct flaky_event *event)
 static void on_seen(void *context, const struct flaky_event *event)
 {
     struct listener *listener = context;
-    struct buffer out;
+    struct buffer out = buffer_up_to(LINE_BYTES_MAX);
     listener->counts[event->fate]++;
     listener->total++;
     if (listener->quiet)
         return;
-    buffer_init(&out, LINE_BYTES_MAX);
     append_line(&out, event);
     if (listener->log) {
         append_visible(&out, event->headers, event->headers.len, true);
@@ -95,8 +94,7 @@ static void on_signal(UNUSED evutil_socket_t number, UNUSED short what, void *co
 
 static int print_start(const struct flaky *flaky)
 {
-    struct buffer out;
-    buffer_init(&out, LINE_BYTES_MAX);
+    struct buffer out = buffer_up_to(LINE_BYTES_MAX);
     buffer_printf(&out, "listening on http://127.0.0.1:%d; Ctrl-C ends it\n", flaky_port(flaky));
     int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
@@ -105,8 +103,7 @@ static int print_start(const struct flaky *flaky)
 
 static int print_summary(const struct listener *listener)
 {
-    struct buffer out;
-    buffer_init(&out, LINE_BYTES_MAX);
+    struct buffer out = buffer_up_to(LINE_BYTES_MAX);
     buffer_printf(&out, "%" PRIu64 " request%s", listener->total, listener->total == 1 ? "" : "s");
     for (enum flaky_fate fate = 0; fate < FLAKY_FATES; fate++)
         if (listener->counts[fate] > 0)

@@ -198,10 +198,9 @@ static int load_preset(const char *name, struct config **ret_config)
 {
     struct slice text;
     struct error error;
-    struct buffer problems;
+    struct buffer problems = buffer_up_to(PROBLEMS_BYTES_MAX);
     if (preset_text(slice_from(name), &text, &error) != STATUS_OK)
         return cli_usage(command, "%s", error.text);
-    buffer_init(&problems, PROBLEMS_BYTES_MAX);
     enum status status = config_preset(slice_from(name), ret_config, &problems);
     problems_print(&problems);
     buffer_release(&problems);
@@ -442,11 +441,10 @@ static int show(const struct cli *cli, const struct simulate_options *options, c
                 size_t count)
 {
     struct run runs[RUNS_MAX];
-    struct buffer out;
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     int code = EXIT_DONE;
     for (size_t i = 0; i < count; i++)
         runs[i] = simulations[i].run;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     if (options->html) {
         report_html(runs, count, &out);
         code = buffer_status(&out) == STATUS_OK ? write_file(options->html, buffer_slice(&out))

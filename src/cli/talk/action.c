@@ -126,9 +126,8 @@ static void write_members(const struct action *action, struct buffer *out)
 int action_run(const struct cli *cli, const struct action *action)
 {
     struct url url;
-    struct buffer body;
+    struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     char *tenant = NULL;
-    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
     if (action->of_job) {
         int found = job_tenant(cli, action->name, action->tenant, &tenant);
         if (found != EXIT_DONE)

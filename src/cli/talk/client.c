@@ -242,8 +242,7 @@ enum status client_try(struct client *client, const struct request *request, str
     *ret_reply = (struct reply){ 0 };
     buffer_init(&ret_reply->body, CLI_OUTPUT_BYTES_MAX);
 
-    struct buffer url;
-    buffer_init(&url, URL_BYTES_MAX);
+    struct buffer url = buffer_up_to(URL_BYTES_MAX);
     buffer_append_text(&url, client->base);
     buffer_append(&url, buffer_slice(&request->url->text));
     struct curl_slist *headers = request_headers(client, request);
@@ -306,8 +305,7 @@ int client_refused(const struct client *client, const struct reply *reply)
 {
     bool invalid = reply->status == 400 || reply->status == 413 || reply->status == 422;
     int code = invalid ? EXIT_USAGE : EXIT_FAILED;
-    struct buffer text;
-    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     append_reason(reply, &text);
     if (reply->status == 401 || reply->status == 403)
         buffer_append_text(&text, client->cli->token ? "; another token is given with --token or INSIST_TOKEN"
@@ -318,8 +316,7 @@ int client_refused(const struct client *client, const struct reply *reply)
     buffer_release(&text);
     if (!client->cli->json || reply->body.len == 0)
         return code;
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     reply_append(reply, &out);
     code = cli_print(&out, code);
     buffer_release(&out);
@@ -358,8 +355,7 @@ int client_json(struct client *client, const struct request *request, json_t **r
 
 int json_print(const json_t *json, int code)
 {
-    struct buffer out;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     show_value(json, SHOW_TEXT, &out);
     buffer_append_byte(&out, '\n');
     code = cli_print(&out, code);
@@ -369,11 +365,10 @@ int json_print(const json_t *json, int code)
 
 void warning_tell(const json_t *answer)
 {
-    struct buffer text;
+    struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     const char *warning = json_string_value(json_object_get(answer, "warning"));
     if (!warning)
         return;
-    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
     plain_append(slice_from(warning), &text);
     if (buffer_status(&text) == STATUS_OK)
         fprintf(stderr, "insist: warning: %s\n", text.data);
@@ -385,9 +380,8 @@ int client_show(const struct cli *cli, const struct request *request,
 {
     struct client client;
     struct reply reply = { 0 };
-    struct buffer out;
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     json_t *json = NULL;
-    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     int code = client_open(cli, &client);
     if (code == EXIT_DONE)
         code = client_call(&client, request, &reply);

@@ -77,9 +77,8 @@ static void query_option(struct url *url, const struct option_row *row)
 /* All of the same name are one list there: --id a --id b is ids=a,b. */
 static void query_repeated(struct url *url, const struct arguments *arguments)
 {
-    struct buffer list;
+    struct buffer list = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     char name[32];
-    buffer_init(&list, CLI_OUTPUT_BYTES_MAX);
     for (size_t i = 0; i < arguments->repeated_count; i++) {
         buffer_append_text(&list, i > 0 ? "," : "");
         buffer_append_text(&list, arguments->repeated[i].value);

@@ -143,8 +143,7 @@ static enum table_color color_of(const json_t *value)
 
 void show_row(struct table *table, const json_t *object, const struct shown *shown, size_t count)
 {
-    struct buffer cell;
-    buffer_init(&cell, VALUE_BYTES_MAX);
+    struct buffer cell = buffer_up_to(VALUE_BYTES_MAX);
     for (size_t i = 0; i < count; i++) {
         const json_t *value = find_member(object, shown[i].name);
         buffer_clear(&cell);
@@ -180,8 +179,7 @@ static void facts_begin(struct table *table)
 
 static void fact_add(struct table *table, const char *title, const json_t *value, enum show_as as)
 {
-    struct buffer text;
-    buffer_init(&text, VALUE_BYTES_MAX);
+    struct buffer text = buffer_up_to(VALUE_BYTES_MAX);
     show_value(value, as, &text);
     if (text.len > 0) {
         table_cell_text(table, title);

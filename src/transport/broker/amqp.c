@@ -53,8 +53,7 @@ static void give(struct broker_link *link, struct buffer *out, bool made)
 
 static void say(struct broker_link *link, int channel, amqp_method_number_t number, void *method)
 {
-    struct buffer out;
-    buffer_init(&out, AMQP_FRAME_BYTES_MAX);
+    struct buffer out = buffer_up_to(AMQP_FRAME_BYTES_MAX);
     give(link, &out, amqp_frame_method(&out, channel, number, method));
 }
 
@@ -91,12 +90,11 @@ static void start_ok(struct broker_link *link)
                                        entry_yes("publisher_confirms") };
     amqp_table_entry_t properties[] = { entry_text("product", SLICE("insist")), entry_text("version", SLICE(INSIST_VERSION)),
                                         { .key = amqp_cstring_bytes("capabilities") } };
-    struct buffer login;
+    struct buffer login = buffer_up_to(TEXT_BYTES_MAX);
     const char *name = link->url.username ? link->url.username : "guest",
                *password = link->url.password ? link->url.password : "guest";
     properties[2].value.kind = AMQP_FIELD_KIND_TABLE;
     properties[2].value.value.table = (amqp_table_t){ .num_entries = 3, .entries = abilities };
-    buffer_init(&login, TEXT_BYTES_MAX);
     buffer_append_byte(&login, '\0');
     buffer_append_text(&login, name);
     buffer_append_byte(&login, '\0');
@@ -182,10 +180,9 @@ static bool job_add(struct broker_link *link, const struct job *job, struct slic
 static enum status write_job(struct broker_link *link, struct broker_entry *entry, struct buffer *out, struct error *err)
 {
     struct amqp_state *state = link->state;
-    struct buffer key;
+    struct buffer key = buffer_up_to(KEY_BYTES_MAX);
     if (state->blocked.len > 0)
         return error_set(err, STATUS_BUSY, "the broker takes no messages: %.*s", SLICE_ARG(buffer_slice(&state->blocked)));
-    buffer_init(&key, KEY_BYTES_MAX);
     http_key_append(&key, entry->send->job);
     short_text(&entry->why, buffer_slice(&key)); /* by which it is known when it comes back */
     bool made = job_add(link, entry->send->job, buffer_slice(&key), buffer_slice(&entry->why), out);
@@ -233,9 +230,7 @@ static void confirmed(struct broker_link *link, uint64_t tag, bool multiple, boo
 
 static void refuse(struct broker_link *link, bool certain, unsigned number, amqp_bytes_t text)
 {
-    struct buffer code, shown;
-    buffer_init(&code, 32);
-    buffer_init(&shown, TEXT_BYTES_MAX);
+    struct buffer code = buffer_up_to(32), shown = buffer_up_to(TEXT_BYTES_MAX);
     buffer_printf(&code, "amqp:%u", number);
     buffer_printf(&shown, "AMQP %u: %.*s", number, SLICE_ARG(amqp_slice(text)));
     broker_refuse(link, certain, buffer_slice(&code), buffer_slice(&shown));
@@ -385,7 +380,7 @@ static void received(struct broker_link *link, struct slice bytes)
 static void tick(struct broker_link *link, int64_t now)
 {
     struct amqp_state *state = link->state;
-    struct buffer out;
+    struct buffer out = buffer_up_to(AMQP_FRAME_OVERHEAD);
     if (state->heartbeat_s == 0)
         return;
     if (now - state->heard_ms > 2 * state->heartbeat_s * SECOND_MS) {
@@ -394,7 +389,6 @@ static void tick(struct broker_link *link, int64_t now)
     }
     if (now - state->spoken_ms < state->heartbeat_s * SECOND_MS / 2)
         return;
-    buffer_init(&out, AMQP_FRAME_OVERHEAD);
     amqp_frame_heartbeat(&out);
     give(link, &out, true);
 }
@@ -404,11 +398,10 @@ static void release(struct broker_link *link)
 {
     struct amqp_state *state = link->state;
     amqp_connection_close_t close = { .reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("done") };
-    struct buffer out;
+    struct buffer out = buffer_up_to(AMQP_FRAME_MIN_SIZE);
     size_t sent;
     if (!state || !state->begun)
         return;
-    buffer_init(&out, AMQP_FRAME_MIN_SIZE);
     if (link->wire.connected && link->wire.out.len == 0 && link->ready &&
         amqp_frame_method(&out, 0, AMQP_CONNECTION_CLOSE_METHOD, &close))
         (void)!curl_easy_send(link->wire.curl, out.data, out.len, &sent);

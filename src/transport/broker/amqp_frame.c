@@ -78,11 +78,10 @@ static void frame_add(struct buffer *out, int type, int channel, struct slice fi
 bool amqp_frame_method(struct buffer *out, int channel, amqp_method_number_t number, void *method)
 {
     char encoded[AMQP_FRAME_MIN_SIZE];
-    struct buffer head;
+    struct buffer head = buffer_up_to(NUMBER_BYTES);
     int len = amqp_encode_method(number, method, (amqp_bytes_t){ .len = sizeof encoded, .bytes = encoded });
     if (len < 0)
         return false;
-    buffer_init(&head, NUMBER_BYTES);
     number_add(&head, number, NUMBER_BYTES);
     frame_add(out, AMQP_FRAME_METHOD, channel, buffer_slice(&head), (struct slice){ encoded, (size_t)len });
     buffer_release(&head);
@@ -92,10 +91,8 @@ bool amqp_frame_method(struct buffer *out, int channel, amqp_method_number_t num
 bool amqp_frame_content(struct buffer *out, int channel, struct slice body, amqp_basic_properties_t *properties,
                         size_t frame_bytes_max)
 {
-    struct buffer encoded, head;
+    struct buffer encoded = buffer_up_to(AMQP_FRAME_BYTES_MAX), head = buffer_up_to(CONTENT_HEAD_BYTES);
     size_t part_max = frame_bytes_max - AMQP_FRAME_OVERHEAD;
-    buffer_init(&encoded, AMQP_FRAME_BYTES_MAX);
-    buffer_init(&head, CONTENT_HEAD_BYTES);
     char *space = buffer_reserve(&encoded, part_max - CONTENT_HEAD_BYTES);
     int len = space ? amqp_encode_properties(AMQP_BASIC_CLASS, properties,
                                              (amqp_bytes_t){ .len = part_max - CONTENT_HEAD_BYTES, .bytes = space })

@@ -237,8 +237,7 @@ void broker_give(struct broker_link *link, struct slice bytes)
 /* False: `failure` says why, and it waits in nobody's line. */
 static bool entry_write(struct broker_link *link, struct broker_entry *entry)
 {
-    struct buffer out;
-    buffer_init(&out, JOB_BYTES_MAX);
+    struct buffer out = buffer_up_to(JOB_BYTES_MAX);
     enum status status = link->broker->protocol->write(link, entry, &out, &entry->failure);
     if (status == STATUS_OK && buffer_status(&out) != STATUS_OK)
         status = error_set(&entry->failure, buffer_status(&out), "the job is too long to be sent");

@@ -57,8 +57,7 @@ static void greet(struct broker_link *link, const char *word, const char *first,
 {
     struct redis_state *state = link->state;
     struct arguments arguments = { .count = 0 };
-    struct buffer out;
-    buffer_init(&out, REPLY_BYTES_MAX);
+    struct buffer out = buffer_up_to(REPLY_BYTES_MAX);
     add(&arguments, slice_from(word));
     if (first && first[0])
         add(&arguments, slice_from(first));
@@ -151,9 +150,7 @@ static bool is_elsewhere(struct slice code)
 
 static void refused(struct broker_link *link, struct broker_entry *entry, struct slice text)
 {
-    struct buffer code, shown;
-    buffer_init(&code, WORD_BYTES_MAX * 2);
-    buffer_init(&shown, REPLY_BYTES_MAX);
+    struct buffer code = buffer_up_to(WORD_BYTES_MAX * 2), shown = buffer_up_to(REPLY_BYTES_MAX);
     code_of(text, &code);
     buffer_printf(&shown, "Redis: %.*s", SLICE_ARG(text));
     if (is_elsewhere(buffer_slice(&code)))

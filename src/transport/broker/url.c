@@ -23,8 +23,7 @@ static char *part_of(CURLU *url, CURLUPart which, unsigned flags)
 /* http:// or https:// and where to, for libcurl. */
 static char *plain_url(const char *host, const char *port, bool tls)
 {
-    struct buffer text;
-    buffer_init(&text, URL_BYTES_MAX);
+    struct buffer text = buffer_up_to(URL_BYTES_MAX);
     buffer_printf(&text, "%s://%s:%s/", tls ? "https" : "http", host, port);
     buffer_append_byte(&text, '\0');
     return buffer_take(&text);

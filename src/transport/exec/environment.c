@@ -24,8 +24,7 @@ static void add(struct making *making, const char *name, struct slice value)
                                    value.len > VALUE_BYTES_MAX ? "is longer than 100 KB" : "has a NUL in it");
         return;
     }
-    struct buffer text;
-    buffer_init(&text, VALUE_BYTES_MAX + 1024);
+    struct buffer text = buffer_up_to(VALUE_BYTES_MAX + 1024);
     buffer_printf(&text, "%s=", name);
     buffer_append(&text, value);
     char *copy = buffer_status(&text) == STATUS_OK
@@ -40,8 +39,7 @@ static void add(struct making *making, const char *name, struct slice value)
 
 static void add_number(struct making *making, const char *name, int64_t number)
 {
-    struct buffer text;
-    buffer_init(&text, 32);
+    struct buffer text = buffer_up_to(32);
     buffer_append_int64(&text, number);
     add(making, name, buffer_slice(&text));
     buffer_release(&text);
@@ -64,8 +62,7 @@ static void add_given(struct making *making, const char *name, struct slice valu
 
 static void add_job(struct making *making, const struct job *job)
 {
-    struct buffer key;
-    buffer_init(&key, VALUE_BYTES_MAX);
+    struct buffer key = buffer_up_to(VALUE_BYTES_MAX);
     http_key_append(&key, job);
     add(making, "INSIST_JOB_ID", job->id);
     add(making, "INSIST_TENANT", job->tenant);

@@ -219,8 +219,7 @@ static bool find_json(struct slice pointer, const struct http_response *response
     if (json_is_string(value)) {
         found = append_word(out, wanted, (struct slice){ json_string_value(value), json_string_length(value) });
     } else if (json_is_integer(value)) {
-        struct buffer number;
-        buffer_init(&number, CODE_TEXT_MAX);
+        struct buffer number = buffer_up_to(CODE_TEXT_MAX);
         buffer_append_int64(&number, json_integer_value(value));
         found = append_word(out, wanted, buffer_slice(&number));
         buffer_release(&number);

@@ -648,12 +648,11 @@ static bool token_add(struct exchange *exchange)
 {
     struct oauth *oauth = exchange->http->oauth;
     const char *bearer = oauth_bearer(oauth, exchange->send->destination, &exchange->access.token);
-    struct buffer value;
+    struct buffer value = buffer_up_to(HEADERS_BYTES_MAX);
     if (!bearer && ++exchange->access.waits <= TOKEN_WAITS_MAX &&
         oauth_wait(oauth, exchange->send->destination, &exchange->access.wait))
         return false;
     enum status status = error_set(&exchange->failure, STATUS_UNSUPPORTED, "access tokens expire before they can be used");
-    buffer_init(&value, HEADERS_BYTES_MAX);
     buffer_printf(&value, "Bearer %s", bearer ? bearer : "");
     if (bearer)
         status = http_request_header(&exchange->request, SLICE("Authorization"), buffer_slice(&value), &exchange->failure);

@@ -119,8 +119,7 @@ static void set_text(struct question *question, CURLoption option, const char *t
 
 static void add_header(struct question *question, const char *name, const char *value)
 {
-    struct buffer line;
-    buffer_init(&line, 64 * 1024);
+    struct buffer line = buffer_up_to(64 * 1024);
     buffer_printf(&line, "%s: %s", name, value);
     struct curl_slist *longer =
         buffer_status(&line) == STATUS_OK ? curl_slist_append(question->headers, line.data) : NULL;
@@ -135,7 +134,7 @@ static void add_header(struct question *question, const char *name, const char *
 static void set_url(struct question *question, const struct health_config *health)
 {
     static const char tcp[] = "tcp://";
-    struct buffer url;
+    struct buffer url = buffer_up_to(64 * 1024);
     bool connects = health->kind == HEALTH_TCP || health->kind == HEALTH_SMTP;
     if (connects)
         curl_easy_setopt(question->curl, CURLOPT_CONNECT_ONLY, 1L);
@@ -143,7 +142,6 @@ static void set_url(struct question *question, const struct health_config *healt
         set_text(question, CURLOPT_URL, health->url);
         return;
     }
-    buffer_init(&url, 64 * 1024);
     buffer_printf(&url, "%s://%s", health->kind == HEALTH_SMTP ? "smtp" : "http", health->url + sizeof tcp - 1);
     if (buffer_status(&url) == STATUS_OK)
         set_text(question, CURLOPT_URL, url.data);

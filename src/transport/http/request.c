@@ -98,8 +98,7 @@ static size_t secret_key(struct slice secret, unsigned char key[SECRET_BYTES_MAX
 enum status http_sign(const struct sign_config *sign, struct slice id, int64_t timestamp_s, struct slice body,
                       struct buffer *ret_signature, struct error *err)
 {
-    struct buffer signed_text;
-    buffer_init(&signed_text, SIZE_MAX / 4);
+    struct buffer signed_text = buffer_up_to(SIZE_MAX / 4);
     buffer_append(&signed_text, id);
     buffer_printf(&signed_text, ".%" PRId64 ".", timestamp_s);
     buffer_append(&signed_text, body);
@@ -151,8 +150,7 @@ static void append_xml(struct buffer *out, struct slice value)
 
 static void append_json(struct buffer *out, struct slice value)
 {
-    struct buffer text;
-    buffer_init(&text, QUERY_BODY_BYTES_MAX);
+    struct buffer text = buffer_up_to(QUERY_BODY_BYTES_MAX);
     struct json_writer json = json_writer(&text);
     json_put_string(&json, value);
     if (buffer_status(&text) == STATUS_OK)
@@ -294,8 +292,7 @@ void http_key_append(struct buffer *out, const struct job *job)
 static enum status add_signature(struct http_request *request, const struct sign_config *sign, struct slice key,
                                  instant now, struct error *err)
 {
-    struct buffer value;
-    buffer_init(&value, HEADER_BYTES_MAX);
+    struct buffer value = buffer_up_to(HEADER_BYTES_MAX);
     buffer_append_int64(&value, now / SECOND_MS);
     enum status status = http_request_header(request, SLICE("webhook-timestamp"), buffer_slice(&value), err);
     if (status == STATUS_OK)
@@ -312,8 +309,7 @@ static enum status add_signature(struct http_request *request, const struct sign
 static enum status add_own_headers(struct http_request *request, const struct send *send, instant now, struct error *err)
 {
     const struct job *job = send->job;
-    struct buffer text; /* the key, and behind it the attempt */
-    buffer_init(&text, HEADER_BYTES_MAX);
+    struct buffer text = buffer_up_to(HEADER_BYTES_MAX); /* the key, and behind it the attempt */
     http_key_append(&text, job);
     size_t key_len = text.len;
     buffer_append_int64(&text, job->attempts);

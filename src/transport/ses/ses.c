@@ -268,8 +268,7 @@ static enum outcome ses_answer_read(const struct http_response *response, struct
 /* The service must be named: libcurl would take it from the host's name, where it is `email`. */
 static void prepare(CURL *curl, const struct destination_config *destination, bool *unset)
 {
-    struct buffer signing;
-    buffer_init(&signing, SIGNING_BYTES_MAX);
+    struct buffer signing = buffer_up_to(SIGNING_BYTES_MAX);
     buffer_printf(&signing, "aws:amz:%s:ses", destination->ses.region);
     buffer_append_byte(&signing, '\0');
     if (buffer_status(&signing) == STATUS_OK)

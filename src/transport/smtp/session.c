@@ -161,8 +161,7 @@ static void set_url(struct smtp_session *session, const char *text)
     const char *helo = session->destination->smtp.helo;
     CURLU *url = curl_url();
     char *whole = NULL, *host = NULL;
-    struct buffer path;
-    buffer_init(&path, COMMAND_BYTES_MAX);
+    struct buffer path = buffer_up_to(COMMAND_BYTES_MAX);
     buffer_printf(&path, "/%s", helo ? helo : "");
     bool made = url && curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK && buffer_status(&path) == STATUS_OK &&
                 (!helo || curl_url_set(url, CURLUPART_PATH, path.data, 0) == CURLUE_OK) &&
