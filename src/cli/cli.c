@@ -59,15 +59,16 @@ enum status cli_write(int descriptor, struct slice bytes)
     return STATUS_OK;
 }
 
-int cli_print(const struct buffer *out, int code)
+int cli_print(struct buffer *out, int code)
 {
     if (buffer_status(out) != STATUS_OK)
-        return cli_fail(EXIT_FAILED, "the output does not fit into memory");
-    if (cli_write(STDOUT_FILENO, buffer_slice(out)) == STATUS_OK)
-        return code;
-    if (errno == EPIPE) /* `insist jobs | head` has all it wanted */
-        return EXIT_FAILED;
-    return cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
+        code = cli_fail(EXIT_FAILED, "the output does not fit into memory");
+    else if (cli_write(STDOUT_FILENO, buffer_slice(out)) != STATUS_OK)
+        code = errno == EPIPE /* `insist jobs | head` has all it wanted */
+                   ? EXIT_FAILED
+                   : cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
+    buffer_release(out);
+    return code;
 }
 
 const struct command *command_find(struct slice name)

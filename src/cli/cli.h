@@ -79,9 +79,9 @@ int cli_fail(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 /* For wrong use: the message, and where the help is. Returns EXIT_USAGE. */
 int cli_usage(const char *command, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Writes all of the buffer to standard output. Returns `code`, or EXIT_FAILED after a message; a pipe whose reader went
-   away needs none. */
-int cli_print(const struct buffer *out, int code);
+/* Writes all of the buffer to standard output and releases it. Returns `code`, or EXIT_FAILED after a message; a pipe whose
+   reader went away needs none. */
+int cli_print(struct buffer *out, int code);
 
 /* Writes all bytes to a descriptor; STATUS_IO with errno as it was. */
 enum status cli_write(int descriptor, struct slice bytes) MUST_CHECK;

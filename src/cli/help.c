@@ -31,9 +31,7 @@ int help_print(const struct command *command)
     assert(page->name);
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     buffer_append(&out, (struct slice){ page->data, page->len });
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 int command_help(struct cli *cli)
@@ -48,7 +46,5 @@ int command_help(struct cli *cli)
     }
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     append_list(&out);
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }

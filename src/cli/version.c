@@ -66,7 +66,5 @@ int command_version(struct cli *cli)
         append_json(libraries, count, &out);
     else
         append_text(libraries, count, verbose, &out);
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }

@@ -289,9 +289,7 @@ static int verify(struct audit *audit)
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s: %s", place, err.text);
     append_chain(audit->cli, &check, &out);
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 /* ---- export ---- */

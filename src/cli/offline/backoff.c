@@ -104,9 +104,7 @@ static int print_waits(const struct cli *cli, struct waits *waits, const char *n
         append_json(waits, &out);
     else
         append_table(cli, waits, &out);
-    code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 int command_backoff(struct cli *cli)

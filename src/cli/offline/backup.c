@@ -46,9 +46,7 @@ static int back_up(const struct cli *cli, struct store *store, const char *targe
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s: %s", store->place, err.text);
     append_facts(cli, target, &facts, &out);
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 int command_backup(struct cli *cli)

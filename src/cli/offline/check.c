@@ -138,7 +138,7 @@ int command_check(struct cli *cli)
     else
         code = check(cli, configuration_path(path), &out);
     if (code == EXIT_DONE)
-        code = cli_print(&out, EXIT_DONE);
+        return cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }

@@ -52,9 +52,7 @@ static int classify_text(const struct cli *cli, struct policy_set *policies, con
         return cli_usage("classify", "INVALID_ERROR_MESSAGE: the text is missing or blank");
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     append_result(cli, policy, (struct evidence){ slice_from(code_text), text }, documents, &out);
-    code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 int command_classify(struct cli *cli)

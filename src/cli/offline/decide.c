@@ -46,9 +46,7 @@ static void answer_line(struct batch *batch, enum line_kind kind, struct slice l
 
 static int flush(struct batch *batch)
 {
-    int code = cli_print(&batch->out, EXIT_DONE);
-    buffer_clear(&batch->out);
-    return code;
+    return cli_print(&batch->out, EXIT_DONE);
 }
 
 /* Answers all whole lines that were read. */

@@ -121,9 +121,7 @@ static int run(struct migration *migration, struct store *from, struct store *to
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", err.text);
     append_result(migration, &move, &result, &out);
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 static int migrate(struct migration *migration, const char *from, const char *to)

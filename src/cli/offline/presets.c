@@ -64,7 +64,7 @@ int command_presets(struct cli *cli)
     else
         code = cli_usage("presets", "%s", err.text);
     if (code == EXIT_DONE)
-        code = cli_print(&out, EXIT_DONE);
+        return cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }

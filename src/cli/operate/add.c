@@ -197,9 +197,7 @@ static int print_sums(const struct bundle *bundle, int code)
         buffer_printf(&out, "%" PRId64 " accepted, %" PRId64 " there already, %" PRId64 " refused\n", bundle->accepted,
                       bundle->duplicates, bundle->rejected);
     }
-    code = cli_print(&out, code);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, code);
 }
 
 /*

@@ -288,9 +288,7 @@ static int take_rows(struct events *events, const struct reply *reply, const jso
         table_append(&events->table, events->cli, &events->out);
     if (events->left > 0)
         events->left -= (int64_t)count < events->left ? (int64_t)count : events->left;
-    int code = cli_print(&events->out, EXIT_DONE);
-    buffer_clear(&events->out);
-    return code;
+    return cli_print(&events->out, EXIT_DONE);
 }
 
 static int take_page(struct events *events, const struct reply *reply, const json_t *page)

@@ -135,9 +135,7 @@ static int print(const struct cli *cli, struct shape *shape)
         append_json(shape, &out);
     else
         append_table(cli, shape, &out);
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 static int count_all(struct client *client, const char *state, int64_t max, struct shape *shape, bool *ret_more)

@@ -100,9 +100,7 @@ static int print_token(const struct cli *cli, const struct new_token *token)
             token->secret);
         append_line(token, &out);
     }
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 int command_token(struct cli *cli)

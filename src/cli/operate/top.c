@@ -193,7 +193,7 @@ static int draw_on(struct cli *cli, struct client *client)
     int code = draw(cli, client, terminal_lines() - TOP_HEAD_LINES, &out);
     buffer_printf(&out, "by %s   q quit   s next order   w worst  n name  p pending  d dead  r rate", sort_names[sorted_by]);
     if (code == EXIT_DONE)
-        code = cli_print(&out, EXIT_DONE);
+        return cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }
@@ -229,7 +229,7 @@ static int once(const struct cli *cli, struct client *client)
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     int code = draw(cli, client, SIZE_MAX, &out);
     if (code == EXIT_DONE)
-        code = cli_print(&out, EXIT_DONE);
+        return cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }

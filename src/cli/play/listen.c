@@ -96,9 +96,7 @@ static int print_start(const struct flaky *flaky)
 {
     struct buffer out = buffer_up_to(LINE_BYTES_MAX);
     buffer_printf(&out, "listening on http://127.0.0.1:%d; Ctrl-C ends it\n", flaky_port(flaky));
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 static int print_summary(const struct listener *listener)
@@ -109,9 +107,7 @@ static int print_summary(const struct listener *listener)
         if (listener->counts[fate] > 0)
             buffer_printf(&out, ", %s %" PRIu64, flaky_fate_name(fate), listener->counts[fate]);
     buffer_append_byte(&out, '\n');
-    int code = cli_print(&out, EXIT_DONE);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, EXIT_DONE);
 }
 
 static int serve(struct listener *listener, const struct flaky_settings *settings)

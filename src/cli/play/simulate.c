@@ -456,7 +456,7 @@ static int show(const struct cli *cli, const struct simulate_options *options, c
     else
         append_text(cli, runs, count, &out);
     if (code == EXIT_DONE)
-        code = cli_print(&out, EXIT_DONE);
+        return cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }

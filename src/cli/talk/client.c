@@ -318,9 +318,7 @@ int client_refused(const struct client *client, const struct reply *reply)
         return code;
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     reply_append(reply, &out);
-    code = cli_print(&out, code);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, code);
 }
 
 int client_call(struct client *client, const struct request *request, struct reply *ret_reply)
@@ -358,9 +356,7 @@ int json_print(const json_t *json, int code)
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     show_value(json, SHOW_TEXT, &out);
     buffer_append_byte(&out, '\n');
-    code = cli_print(&out, code);
-    buffer_release(&out);
-    return code;
+    return cli_print(&out, code);
 }
 
 void warning_tell(const json_t *answer)

@@ -106,10 +106,7 @@ static int next_page(struct walk *walk)
         code = take_page(walk, &reply);
     reply_release(&reply);
     url_release(&url);
-    if (code == EXIT_DONE)
-        code = cli_print(&walk->out, EXIT_DONE);
-    buffer_clear(&walk->out);
-    return code;
+    return code == EXIT_DONE ? cli_print(&walk->out, EXIT_DONE) : code;
 }
 
 /* A page may have fewer rows than asked for although more follow. With JSON, who asks for one page gets one. */
