@@ -107,6 +107,8 @@ static void ignore_notice(void *context, const PGresult *notice)
  */
 static const char every_session[] =
     "SET statement_timeout = 0; SET lock_timeout = 0; SET standard_conforming_strings = on;"
+    /* As the client does: of a machine that died the server hears nothing, and would keep its locks for hours. */
+    " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;"
     " SELECT set_config(name, '0', false) FROM pg_settings" /* not every version has them */
     " WHERE name IN ('idle_session_timeout', 'transaction_timeout');"
     " SELECT set_config('search_path', coalesce(quote_ident(coalesce((SELECT s FROM unnest(current_schemas(false))"
