@@ -20,6 +20,13 @@ struct json_writer {
 struct json_writer json_writer(struct buffer *out);
 
 void json_object_begin(struct json_writer *json);
+/* A writer of one object, which is begun. */
+static inline struct json_writer json_begin(struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    return json;
+}
 void json_object_end(struct json_writer *json);
 void json_array_begin(struct json_writer *json);
 void json_array_end(struct json_writer *json);

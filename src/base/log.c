@@ -63,8 +63,7 @@ void log_fields(enum log_level level, const char *event, const struct field *fie
     if (!log_writes(level))
         return;
     struct buffer line = buffer_up_to(LINE_BYTES_MAX);
-    struct json_writer json = json_writer(&line);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&line);
     json_member_instant(&json, "timestamp", clock_now());
     json_member_text(&json, "level", level_names[level]);
     json_member_text(&json, "event", event);

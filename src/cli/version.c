@@ -26,8 +26,7 @@ static void append_text(const struct library *libraries, size_t count, bool verb
 
 static void append_json(const struct library *libraries, size_t count, struct buffer *out)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_text(&json, "version", INSIST_VERSION);
     json_member_object(&json, "libraries");
     for (size_t i = 0; i < count; i++)

@@ -214,8 +214,7 @@ static void write_document(struct json_writer *json, const struct forward_event 
 void forward_event_write(struct buffer *out, enum event_format format, const struct forward_event *read,
                          const struct job *job)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     if (format == EVENT_FORMAT_CLOUDEVENTS)
         write_cloudevent(&json, read, job);
     else

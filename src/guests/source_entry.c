@@ -106,8 +106,7 @@ bool source_entry_read(const struct source_config *source, const struct job_read
                            (long long)reader->config->payload_bytes_max);
     buffer_init(&text, bytes * 6 + ENTRY_BYTES_OVERHEAD);
     buffer_init(&id, JOB_ID_BYTES_MAX);
-    struct json_writer json = json_writer(&text);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&text);
     json_member_text(&json, "destination", source->destination);
     bool read = write_fields(&json, entry, &has_id, ret_problem);
     if (read && !has_id) {

@@ -49,8 +49,7 @@ enum status decision_time_parse(const struct policy *policy, struct slice text, 
 void decision_json_problem(enum question_problem problem, struct slice detail, struct buffer *out)
 {
     assert(problem != QUESTION_OK);
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_text(&json, "error", question_problem_name(problem));
     json_member_string(&json, "detail", detail);
     json_object_end(&json);
@@ -98,8 +97,7 @@ static void write_end(struct json_writer *json, const struct policy *policy, str
 void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision,
                          struct buffer *out)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     if (decision->next_at != INSTANT_NONE)
         write_next(&json, policy, error, decision);
     else

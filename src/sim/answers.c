@@ -59,8 +59,7 @@ void answer_make(const struct model_reply *reply, const struct send *send, bool 
 static void append_status(const struct health_config *health, struct buffer *body)
 {
     const char *word = health->expect_status ? health->expect_status : "UP";
-    struct json_writer json = json_writer(body);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(body);
     json_member_text(&json, "status", word);
     json_member_object(&json, "services");
     for (size_t i = 0; i < health->expect_services.count; i++)

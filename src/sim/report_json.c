@@ -167,8 +167,7 @@ static void put_run(struct json_writer *json, const struct run *run)
 
 void report_json(const struct run *runs, size_t count, struct buffer *out)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_array(&json, "runs");
     for (size_t i = 0; i < count; i++)
         put_run(&json, &runs[i]);

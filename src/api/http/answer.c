@@ -87,8 +87,7 @@ void json_member_place(struct json_writer *json, struct text_place place)
 
 void problem_write(struct buffer *out, int status, const char *type, struct text_place place, const char *detail)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_text(&json, "type", type);
     json_member_text(&json, "title", title_of(status));
     json_member_int(&json, "status", status);

@@ -61,8 +61,7 @@ static void write_inserted(struct call *call, const char *state)
 {
     const struct store_op *op = &call->batch->ops[0];
     struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&body);
     json_member_string(&json, "id", op->insert.ret_id);
     json_member_string(&json, "tenant", op->insert.tenant);
     json_member_string(&json, "destination", op->insert.destination);

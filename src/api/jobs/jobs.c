@@ -357,8 +357,7 @@ static void submit_action(struct call *call, struct store_op *op)
 {
     bool corrected = op->kind == OP_REDRIVE && op->job.payload_given;
     struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&data);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&data);
     json_member_string(&json, "by", call->who);
     if (op->kind == OP_PRIORITIZE)
         json_member_text(&json, "priority", priority_name(op->job.priority));

@@ -168,8 +168,7 @@ static void write_taken(struct call *call)
     struct taking *taking = call->context;
     const struct destination_config *destination = config_destination(call->api->config, taking->request.destination);
     taking->body = call_buffer();
-    struct json_writer json = json_writer(&taking->body);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&taking->body);
     json_member_array(&json, "leases");
     for (; taking->given < taking->count; taking->given++) {
         const struct job *job = &taking->jobs[taking->given];

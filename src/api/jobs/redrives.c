@@ -390,8 +390,7 @@ static void purge_done(struct call *call)
 static struct slice purge_data(struct call *call)
 {
     struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&data);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&data);
     json_member_string(&json, "by", call->who);
     json_object_end(&json);
     struct slice text = arena_copy(&call->batch->memory, buffer_slice(&data));

@@ -128,8 +128,7 @@ static void job_line(struct buffer *out, const struct found_job *found)
 {
     const struct job_view view = { .payload = true, .attempts = true, .events = found->events,
                                    .event_count = found->event_count };
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_object(&json, "job");
     job_json_members(&json, &found->job, &view);
     json_object_end(&json);
@@ -144,8 +143,7 @@ static void job_line(struct buffer *out, const struct found_job *found)
 
 static void event_line(struct buffer *out, const struct event *event)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_name(&json, "event");
     event_write(&json, event);
     json_object_end(&json);
@@ -155,8 +153,7 @@ static void event_line(struct buffer *out, const struct event *event)
 /* Who does not see it has not got all. */
 static void last_line(struct buffer *out, const struct telling *telling)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_object(&json, "found");
     json_member_int(&json, "jobs", telling->job_count);
     json_member_int(&json, "events", telling->event_count);

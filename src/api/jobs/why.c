@@ -571,8 +571,7 @@ void why_write(struct buffer *out, const struct job *job, const struct destinati
     find_hold(&why, now);
     say(&why, now);
 
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_string(&json, "id", job->id);
     json_member_string(&json, "tenant", job->tenant);
     json_member_string(&json, "destination", job->destination);

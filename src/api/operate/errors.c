@@ -152,8 +152,7 @@ static void tell_forgotten(struct call *call)
         return;
     }
     struct buffer note = buffer_up_to(EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&note);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&note);
     json_member_text(&json, "note", "error_forgotten");
     json_member_string(&json, "fingerprint", call->parameters[0]);
     json_member_given(&json, "destination", question->destination);

@@ -237,8 +237,7 @@ static void after_lessons(struct call *call)
 static bool fill(struct call *call, struct slice id, struct slice text)
 {
     struct buffer value = buffer_up_to(8 * LESSONS_BYTES_MAX), note = buffer_up_to(EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&value);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&value);
     json_member_string(&json, "text", text);
     json_member_string(&json, "by", call->who);
     json_member_instant(&json, "at", api_now(call->api));

@@ -135,8 +135,7 @@ static bool fill_drain(struct call *call, const struct session *session)
 {
     char wish[48];
     struct buffer note = call_buffer();
-    struct json_writer json = json_writer(&note);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&note);
     json_member_text(&json, "note", "node_drained");
     json_member_string(&json, "node", session->node);
     json_member_string(&json, "by", call->who);

@@ -31,8 +31,7 @@ static void member_hex(struct json_writer *json, const char *name, const unsigne
 /* These write the lines. */
 static void audit_line_begin(struct buffer *out, const struct trail_head *anchor)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_int(&json, "after", anchor->number);
     member_hex(&json, "hash", anchor->hash, EVENT_HASH_BYTES);
     json_object_end(&json);
@@ -41,8 +40,7 @@ static void audit_line_begin(struct buffer *out, const struct trail_head *anchor
 
 static void audit_line_event(struct buffer *out, const struct event *event)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_int(&json, "number", event->number);
     json_member_instant(&json, "at", event->at);
     json_member_text(&json, "type", event_type_name(event->type));
@@ -227,8 +225,7 @@ static void append_chain(const struct cli *cli, const struct trail_check *check,
     trail_head_format(&check->at, head);
     bool none = check->at.number < check->first;
     if (cli->json) {
-        struct json_writer json = json_writer(out);
-        json_object_begin(&json);
+        struct json_writer json = json_begin(out);
         json_member_bool(&json, "valid", true);
         json_member_int(&json, "events", check->at.number - check->first + 1);
         json_member_int(&json, "first", none ? 0 : check->first);

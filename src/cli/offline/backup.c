@@ -18,8 +18,7 @@ static void append_facts(const struct cli *cli, const char *target, const struct
                       target, size, facts->pending, facts->running, facts->waiting, facts->dead, facts->event_last);
         return;
     }
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_text(&json, "file", target);
     json_member_int(&json, "bytes", facts->bytes);
     json_member_int(&json, "schema_version", facts->schema_version);

@@ -13,8 +13,7 @@
 
 static void append_json(const struct config *config, struct buffer *out)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_or_null(&json, "file", slice_from(config->path));
     struct buffer store = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     config_store_show(config, &store);

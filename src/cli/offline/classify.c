@@ -31,8 +31,7 @@ static void append_result(const struct cli *cli, const struct policy *policy, st
         buffer_append_byte(out, '\n');
         return;
     }
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_text(&json, "class", outcome_name(outcome));
     json_member_text(&json, "label", label);
     if (known)

@@ -84,9 +84,8 @@ static struct config *check_configuration(struct doctor *doctor, const char *giv
 /* The status of a GET, -1 when there was no answer; `err` has why. *ret_json may be NULL. */
 static int get(struct client *client, const char *path, json_t **ret_json, struct error *err)
 {
-    struct url url;
     struct reply reply = { 0 };
-    url_init(&url, path);
+    struct url url = url_to(path);
     int status =
         client_try(client, &(struct request){ .method = "GET", .url = &url }, &reply, err) == STATUS_OK ? reply.status : -1;
     struct slice body = buffer_slice(&reply.body);

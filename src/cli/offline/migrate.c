@@ -80,8 +80,7 @@ static void append_result(const struct migration *migration, const struct move *
     char head[TRAIL_HEAD_BYTES];
     trail_head_format(&result->check.at, head);
     if (migration->cli->json) {
-        struct json_writer json = json_writer(out);
-        json_object_begin(&json);
+        struct json_writer json = json_begin(out);
         json_member_int(&json, "jobs", result->counts[MOVE_JOB]);
         json_member_int(&json, "events", result->counts[MOVE_EVENT]);
         json_member_int(&json, "lanes", result->counts[MOVE_LANE]);

@@ -84,13 +84,12 @@ static void take_warning(struct bundle *bundle, const json_t *answer)
 
 static int send_bundle(struct bundle *bundle)
 {
-    struct url url;
     json_t *answer = NULL;
     if (bundle->count == 0)
         return EXIT_DONE;
     if (buffer_status(&bundle->body) != STATUS_OK)
         return cli_fail(EXIT_FAILED, "no memory for the lines");
-    url_init(&url, "/v1/jobs/batch");
+    struct url url = url_to("/v1/jobs/batch");
     const struct request request = {
         .method = "POST",
         .url = &url,
@@ -135,8 +134,7 @@ static void append_line(struct bundle *bundle, struct slice line)
         buffer_append(body, line);
     } else {
         struct slice rest = slice_trim(slice_from_offset(line, 1));
-        struct json_writer json = json_writer(body);
-        json_object_begin(&json);
+        struct json_writer json = json_begin(body);
         json_member_text(&json, "destination", bundle->destination);
         if (!slice_equal(rest, SLICE("}")))
             buffer_append_byte(body, ',');
@@ -182,8 +180,7 @@ static int print_sums(const struct bundle *bundle, int code)
 {
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (bundle->cli->json) {
-        struct json_writer json = json_writer(&out);
-        json_object_begin(&json);
+        struct json_writer json = json_begin(&out);
         json_member_int(&json, "accepted", bundle->accepted);
         json_member_int(&json, "duplicates", bundle->duplicates);
         json_member_array(&json, "rejected");
@@ -293,8 +290,7 @@ static void append_given(struct json_writer *json, const char *name, const char 
 
 static int append_job(struct buffer *out, const struct wish *wish, const struct arguments *arguments, struct slice payload)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_text(&json, "destination", wish->destination);
     append_given(&json, "id", wish->id);
     append_given(&json, "tenant", wish->tenant);
@@ -341,8 +337,7 @@ static int add(const struct cli *cli, const struct wish *wish, const struct argu
     if (code == EXIT_DONE && buffer_status(&body) != STATUS_OK)
         code = cli_fail(EXIT_USAGE, "the job does not fit into one request");
     if (code == EXIT_DONE) {
-        struct url url;
-        url_init(&url, "/v1/jobs");
+        struct url url = url_to("/v1/jobs");
         code = client_show(cli, &(struct request){ .method = "POST", .url = &url, .body = buffer_slice(&body) }, show_id);
     }
     buffer_release(&payload);

@@ -115,16 +115,14 @@ static int post(struct client *client, const char *path, const struct cli *cli, 
                 json_t **ret_answer)
 {
     struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
-    struct url url;
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&body);
     body_filter(&json, cli, letters);
     if (strcmp(path, "/v1/dead/redrives") == 0)
         body_how(&json, letters);
     if (dry_run)
         json_member_bool(&json, "dry_run", true);
     json_object_end(&json);
-    url_init(&url, path);
+    struct url url = url_to(path);
     const struct request request = { .method = "POST", .url = &url, .body = buffer_slice(&body) };
     int code = client_json(client, &request, ret_answer);
     buffer_release(&body);
@@ -239,8 +237,7 @@ static bool is_over(const json_t *redrive, bool wait)
 
 static int look(struct client *client, const char *id, json_t **ret_redrive)
 {
-    struct url url;
-    url_init(&url, "/v1/dead/redrives");
+    struct url url = url_to("/v1/dead/redrives");
     url_segment(&url, id);
     return client_json(client, &(struct request){ .method = "GET", .url = &url }, ret_redrive);
 }
@@ -317,9 +314,8 @@ static int letters_purge(const struct cli *cli, const struct letters *letters)
     if (code == EXIT_DONE)
         code = plan(&client, "/v1/dead/purge", cli, letters, "Throw away", newest, &go);
     if (code == EXIT_DONE && go && letters->archive) {
-        struct url url;
         meant.until = newest; /* what dies from here on is neither in the archive nor thrown away */
-        url_init(&url, "/v1/dead/export");
+        struct url url = url_to("/v1/dead/export");
         letters_query(&url, cli, &meant);
         code = client_download(cli, &url, letters->archive);
     }
@@ -342,9 +338,8 @@ static int letters_purge(const struct cli *cli, const struct letters *letters)
 static int letters_order(const struct cli *cli, const char *id, const char *verb, bool wait)
 {
     struct client client;
-    struct url url;
     json_t *answer = NULL;
-    url_init(&url, "/v1/dead/redrives");
+    struct url url = url_to("/v1/dead/redrives");
     url_segment(&url, id);
     url_segment(&url, verb);
     int code = client_open(cli, &client);
@@ -409,8 +404,7 @@ static const struct shown redrive_columns[] = {
 /* The answer of a GET about the letters that are meant. */
 static int look_at(const struct cli *cli, const struct letters *letters, const char *path, const char *by, const char *out)
 {
-    struct url url;
-    url_init(&url, path);
+    struct url url = url_to(path);
     url_query(&url, "by", by);
     letters_query(&url, cli, letters);
     if (strcmp(path, "/v1/dead/summary") == 0)

@@ -105,8 +105,7 @@ int command_errors(struct cli *cli)
         return cli_usage("errors", "name the fingerprint");
     if (forgets && limit > 0)
         return cli_usage("errors", "--limit goes with the list");
-    struct url url;
-    url_init(&url, "/v1/errors");
+    struct url url = url_to("/v1/errors");
     if (forgets)
         url_segment(&url, cli->arguments.items[1]);
     url_query(&url, "destination", destination);

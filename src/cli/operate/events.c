@@ -78,9 +78,8 @@ static bool take_bytes(void *context, struct slice bytes)
 
 static enum status read_stream(struct reading *reading, struct reply *ret_reply, struct error *err)
 {
-    struct url url;
     const struct follow *follow = reading->follow;
-    url_init(&url, "/v1/events/stream");
+    struct url url = url_to("/v1/events/stream");
     if (follow->after >= 0)
         url_number(&url, "after", follow->after);
     url_query(&url, "job", follow->job);
@@ -169,8 +168,7 @@ static int64_t id_at(const json_t *object, const char *name)
 static int ask(struct events *events, int64_t after, int64_t limit, bool filtered, struct reply *ret_reply,
                json_t **ret_page)
 {
-    struct url url;
-    url_init(&url, "/v1/events");
+    struct url url = url_to("/v1/events");
     url_number(&url, "after", after);
     url_number(&url, "limit", limit);
     if (filtered) {

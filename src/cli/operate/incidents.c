@@ -80,8 +80,7 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
 
 static int report(const struct cli *cli, const char *id, const char *path)
 {
-    struct url url;
-    url_init(&url, "/v1/incidents");
+    struct url url = url_to("/v1/incidents");
     url_segment(&url, id);
     url_segment(&url, "report");
     return client_download(cli, &url, path);
@@ -99,8 +98,7 @@ static int show_noted(UNUSED const struct cli *cli, json_t *answer, struct buffe
 static int send_note(const struct cli *cli, const char *id, struct slice text)
 {
     struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&body);
     json_member_string(&json, "lessons_learned", text);
     json_object_end(&json);
     const struct action action = { .method = "PATCH", .path = "/v1/incidents", .name = id, .body = buffer_slice(&body),

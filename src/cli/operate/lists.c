@@ -85,7 +85,6 @@ int command_stats(struct cli *cli)
 {
     if (!command_options(cli, NULL, 0))
         return cli->code;
-    struct url url;
-    url_init(&url, "/v1/stats");
+    struct url url = url_to("/v1/stats");
     return client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_stats);
 }

@@ -28,7 +28,6 @@ static int show_nodes(const struct cli *cli, json_t *answer, struct buffer *out)
 
 int command_nodes(struct cli *cli)
 {
-    struct url url;
     const struct option_row rows[] = { { 0 } };
     if (!command_options(cli, rows, 2))
         return cli->code;
@@ -43,6 +42,6 @@ int command_nodes(struct cli *cli)
     if (drains)
         return action_run(cli, &(struct action){ .method = "POST", .path = "/v1/nodes", .name = cli->arguments.items[1],
                                                  .verb = "drain" });
-    url_init(&url, "/v1/nodes");
+    struct url url = url_to("/v1/nodes");
     return client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_nodes);
 }

@@ -12,7 +12,6 @@ int command_report(struct cli *cli)
         { "html", '\0', .value = &html },
         { 0 },
     };
-    struct url url;
     if (!command_options(cli, rows, 1))
         return cli->code;
     const char *which = cli->arguments.count > 0 ? cli->arguments.items[0] : "";
@@ -21,7 +20,7 @@ int command_report(struct cli *cli)
         return cli_usage("report", "say which: daily or weekly%s%s", which[0] ? ", not " : "", which);
     if (html && cli->json)
         return cli_usage("report", "it is either --html or --output json");
-    url_init(&url, weekly ? "/v1/reports/weekly" : "/v1/reports/daily");
+    struct url url = url_to(weekly ? "/v1/reports/weekly" : "/v1/reports/daily");
     url_query(&url, weekly ? "week" : "date", date);
     url_query(&url, "format", html ? "html" : cli->json ? "json" : "text");
     return client_download(cli, &url, html);

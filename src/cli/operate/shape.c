@@ -104,8 +104,7 @@ static void append_table(const struct cli *cli, struct shape *shape, struct buff
 
 static void append_json(const struct shape *shape, struct buffer *out)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_array(&json, "minutes");
     for (int i = 0; i < AGES - 1; i++)
         json_put_int(&json, bounds[i]);

@@ -35,7 +35,6 @@ static int show_why(const struct cli *cli, json_t *answer, struct buffer *out)
 
 int command_sources(struct cli *cli)
 {
-    struct url url;
     const struct option_row rows[] = { { 0 } };
     if (!command_options(cli, rows, 2))
         return cli->code;
@@ -47,7 +46,7 @@ int command_sources(struct cli *cli)
         return cli_usage("sources", "name the source");
     if (!one && cli->arguments.count > 1)
         return cli_usage("sources", "unexpected argument \"%s\"", cli->arguments.items[1]);
-    url_init(&url, "/v1/sources");
+    struct url url = url_to("/v1/sources");
     if (one)
         url_segment(&url, cli->arguments.items[1]);
     return client_show(cli, &(struct request){ .method = "GET", .url = &url }, one ? show_why : show_sources);

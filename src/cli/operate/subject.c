@@ -25,8 +25,7 @@ static const struct shown erasure_columns[] = {
 
 static struct url subject_url(const struct asked *asked)
 {
-    struct url url;
-    url_init(&url, "/v1/subjects");
+    struct url url = url_to("/v1/subjects");
     url_segment(&url, asked->subject);
     url_query(&url, "tenant", asked->tenant);
     return url;
@@ -120,8 +119,7 @@ static int follow(struct client *client, const struct cli *cli, const char *id)
     fprintf(stderr, "erasure %s is under way; it goes on if this is interrupted: insist subject erasures\n", id);
     while (code == EXIT_DONE && !done) {
         json_t *erasure = NULL;
-        struct url url;
-        url_init(&url, "/v1/erasures");
+        struct url url = url_to("/v1/erasures");
         url_segment(&url, id);
         code = client_json(client, &(struct request){ .method = "GET", .url = &url }, &erasure);
         const char *state = code == EXIT_DONE ? member_text(erasure, "state") : NULL;

@@ -171,10 +171,9 @@ static void append_jobs(struct demo *demo, struct buffer *body)
 static int add_jobs(struct demo *demo)
 {
     struct buffer body = buffer_up_to(BUNDLE_BYTES_MAX);
-    struct url url;
     struct reply reply = { 0 };
     append_jobs(demo, &body);
-    url_init(&url, "/v1/jobs/batch");
+    struct url url = url_to("/v1/jobs/batch");
     const struct request request = {
         .method = "POST", .url = &url, .content_type = "application/x-ndjson", .body = buffer_slice(&body)
     };
@@ -187,9 +186,8 @@ static int add_jobs(struct demo *demo)
 
 static int read_figures(struct demo *demo, struct figures *ret_figures)
 {
-    struct url url;
     json_t *stats = NULL;
-    url_init(&url, "/v1/stats");
+    struct url url = url_to("/v1/stats");
     int code = client_json(&demo->client, &(struct request){ .method = "GET", .url = &url }, &stats);
     const json_t *totals = json_object_get(stats, "totals");
     *ret_figures = (struct figures){
@@ -231,9 +229,8 @@ static const char *mode_words(const char *mode)
 /* Tells of a mode that is new. */
 static int say_mode(struct demo *demo)
 {
-    struct url url;
     json_t *orders = NULL;
-    url_init(&url, "/v1/destinations/orders");
+    struct url url = url_to("/v1/destinations/orders");
     int code = client_json(&demo->client, &(struct request){ .method = "GET", .url = &url }, &orders);
     const char *mode = member_text(orders, "mode");
     bool first = demo->mode[0] == '\0';

@@ -37,9 +37,8 @@ static void take(struct search *search, const json_t *job)
 /* One page: a page may be empty although more follow. */
 static int look(struct search *search)
 {
-    struct url url;
     json_t *page = NULL;
-    url_init(&url, "/v1/jobs");
+    struct url url = url_to("/v1/jobs");
     url_query(&url, "id", search->id);
     url_query(&url, "cursor", search->next);
     int code = client_json(&search->client, &(struct request){ .method = "GET", .url = &url }, &page);
@@ -113,8 +112,7 @@ static int show_outcome(UNUSED const struct cli *cli, json_t *answer, struct buf
 
 static void write_members(const struct action *action, struct buffer *out)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     for (const struct action_member *member = action->members; member < action->members + ACTION_MEMBERS_MAX; member++)
         if (member->flag)
             json_member_bool(&json, member->name, *member->flag);
@@ -125,7 +123,6 @@ static void write_members(const struct action *action, struct buffer *out)
 
 int action_run(const struct cli *cli, const struct action *action)
 {
-    struct url url;
     struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     char *tenant = NULL;
     if (action->of_job) {
@@ -133,7 +130,7 @@ int action_run(const struct cli *cli, const struct action *action)
         if (found != EXIT_DONE)
             return found;
     }
-    url_init(&url, action->path);
+    struct url url = url_to(action->path);
     url_segment(&url, action->name);
     if (action->verb)
         url_segment(&url, action->verb);

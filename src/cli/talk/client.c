@@ -20,11 +20,11 @@ enum {
 
 /* ---- Addresses ---- */
 
-void url_init(struct url *url, const char *path)
+struct url url_to(const char *path)
 {
-    url->queried = false;
-    buffer_init(&url->text, URL_BYTES_MAX);
-    buffer_append_text(&url->text, path);
+    struct url url = { .text = buffer_up_to(URL_BYTES_MAX) };
+    buffer_append_text(&url.text, path);
+    return url;
 }
 
 void url_release(struct url *url)

@@ -22,7 +22,7 @@ struct url {
 };
 
 /* `path` is plain and starts with a slash. */
-void url_init(struct url *url, const char *path);
+struct url url_to(const char *path);
 void url_release(struct url *url);
 /* "/" and the text, escaped as one segment. */
 void url_segment(struct url *url, const char *text);

@@ -91,9 +91,8 @@ static void query_repeated(struct url *url, const struct arguments *arguments)
 
 static int next_page(struct walk *walk)
 {
-    struct url url;
     struct reply reply = { 0 };
-    url_init(&url, walk->pages->path);
+    struct url url = url_to(walk->pages->path);
     for (const struct option_row *row = walk->rows; row && row->name; row++)
         if (chooses(walk->pages, row))
             query_option(&url, row);

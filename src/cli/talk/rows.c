@@ -5,8 +5,7 @@
 
 static int read_page(struct client *client, const struct rows_wish *wish, const char *cursor, json_t **ret_page)
 {
-    struct url url;
-    url_init(&url, wish->path);
+    struct url url = url_to(wish->path);
     url_query(&url, wish->name ? wish->name : "", wish->value);
     url_number(&url, "limit", CLIENT_PAGE_MAX);
     url_query(&url, "cursor", cursor);

@@ -37,8 +37,7 @@ static void unstuff(struct slice data, struct buffer *out)
 static void email_write(const struct smtp_source *source, const struct smtp_message *message, struct slice text,
                         struct buffer *out)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_string(&json, "FromEmailAddress", message->from);
     json_member_object(&json, "Destination");
     json_member_array(&json, "ToAddresses");
