@@ -23,10 +23,7 @@ int command_alerts(struct cli *cli)
         { "SUMMARY", "summary", SHOW_BRIEF },
     };
     const char *destination = NULL, *severity = NULL, *state = NULL, *name = NULL, *note = NULL;
-    struct pages pages = { .path = "/v1/alerts",
-                           .member = "alerts",
-                           .columns = columns,
-                           .column_count = sizeof columns / sizeof *columns };
+    struct pages pages = { .path = "/v1/alerts", .member = "alerts", PAGES_COLUMNS(columns) };
     const struct option_row rows[] = {
         { "state", 's', .value = &state },
         { "destination", 'd', .value = &destination },

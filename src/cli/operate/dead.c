@@ -485,11 +485,7 @@ int command_dead(struct cli *cli)
     static const char *const known[] = { "list", "summary", "export", "redrive", "purge", "redrives", "undo", "cancel" };
     const char *out = NULL, *by = NULL;
     struct letters letters = { .destination = NULL };
-    struct pages pages = { .path = "/v1/dead",
-                           .member = "dead",
-                           .what = "dead letters",
-                           .columns = columns,
-                           .column_count = sizeof columns / sizeof *columns };
+    struct pages pages = { .path = "/v1/dead", .member = "dead", .what = "dead letters", PAGES_COLUMNS(columns) };
     const struct option_row rows[] = {
         { "destination", 'd', .value = &letters.destination },
         { "tenant", 't', .value = &letters.tenant },
@@ -531,9 +527,8 @@ int command_dead(struct cli *cli)
     if (wrong)
         return cli_usage("dead", "%s", wrong);
     if (strcmp(what, "redrives") == 0) {
-        pages = (struct pages){ .path = "/v1/dead/redrives", .member = "redrives", .columns = redrive_columns,
-                                .column_count = sizeof redrive_columns / sizeof *redrive_columns, .limit = pages.limit,
-                                .cursor = pages.cursor, .all = pages.all };
+        pages = (struct pages){ .path = "/v1/dead/redrives", .member = "redrives", PAGES_COLUMNS(redrive_columns),
+                                .limit = pages.limit, .cursor = pages.cursor, .all = pages.all };
         return pages_print(cli, &pages, NULL);
     }
     return strcmp(what, "list") == 0 ? pages_print(cli, &pages, rows) : act_or_look(cli, what, &letters, &pages, by, out);

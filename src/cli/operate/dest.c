@@ -18,11 +18,7 @@ static int list(const struct cli *cli)
         { "TRANSPORT", "transport", SHOW_TEXT }, { "PRESET", "preset", SHOW_TEXT },
         { "URL", "url", SHOW_BRIEF },            { "DESCRIPTION", "description", SHOW_BRIEF },
     };
-    const struct pages pages = { .path = "/v1/destinations",
-                                 .member = "destinations",
-                                 .columns = columns,
-                                 .column_count = sizeof columns / sizeof *columns,
-                                 .all = true };
+    const struct pages pages = { .path = "/v1/destinations", .member = "destinations", PAGES_COLUMNS(columns), .all = true };
     return pages_print(cli, &pages, NULL);
 }
 

@@ -141,8 +141,7 @@ static int run_one(const struct cli *cli, const char *what, const struct argumen
 int command_incidents(struct cli *cli)
 {
     const char *destination = NULL, *out = NULL;
-    struct pages pages = { .path = "/v1/incidents", .member = "incidents", .columns = columns,
-                           .column_count = sizeof columns / sizeof *columns };
+    struct pages pages = { .path = "/v1/incidents", .member = "incidents", PAGES_COLUMNS(columns) };
     const struct option_row rows[] = {
         { "destination", 'd', .value = &destination },
         { "out", '\0', .value = &out },

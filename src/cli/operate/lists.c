@@ -5,13 +5,6 @@
 
 int command_jobs(struct cli *cli)
 {
-    const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
-    struct pages pages = { .path = "/v1/jobs", .member = "jobs" };
-    const struct option_row rows[] = {
-        { "state", 's', .value = &state },   { "destination", 'd', .value = &destination },
-        { "tenant", 't', .value = &tenant }, { "code", '\0', .value = &code_wanted },
-        PAGES_OPTIONS(pages),             { 0 },
-    };
     static const struct shown columns[] = {
         { "ID", "id", SHOW_TEXT },
         { "TENANT", "tenant", SHOW_TEXT },
@@ -25,12 +18,17 @@ int command_jobs(struct cli *cli)
         { "CODE", "last_code", SHOW_TEXT },
         { "LAST ERROR", "last_error", SHOW_BRIEF },
     };
+    const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
+    struct pages pages = { .path = "/v1/jobs", .member = "jobs", PAGES_COLUMNS(columns) };
+    const struct option_row rows[] = {
+        { "state", 's', .value = &state },   { "destination", 'd', .value = &destination },
+        { "tenant", 't', .value = &tenant }, { "code", '\0', .value = &code_wanted },
+        PAGES_OPTIONS(pages),             { 0 },
+    };
     if (!command_options(cli, rows, 1) || !arguments_list_only(cli))
         return cli->code;
     if (state && job_state_from_name(slice_from(state)) == STATE_NONE)
         return cli_usage("jobs", "--state is pending, running, waiting, completed, dead or cancelled, not \"%s\"", state);
-    pages.columns = columns;
-    pages.column_count = sizeof columns / sizeof *columns;
     return pages_print(cli, &pages, rows);
 }
 
@@ -49,10 +47,7 @@ int command_tenants(struct cli *cli)
         { "LAST SENT", "fairness.lastProcessedAt", SHOW_TIME },
     };
     const char *destination = NULL;
-    struct pages pages = { .path = "/v1/tenants",
-                           .member = "tenants",
-                           .columns = columns,
-                           .column_count = sizeof columns / sizeof *columns };
+    struct pages pages = { .path = "/v1/tenants", .member = "tenants", PAGES_COLUMNS(columns) };
     const struct option_row rows[] = {
         { "destination", 'd', .value = &destination },
         PAGES_OPTIONS(pages),

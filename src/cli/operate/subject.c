@@ -166,8 +166,7 @@ static int erase(const struct cli *cli, const struct asked *asked)
 int command_subject(struct cli *cli)
 {
     struct asked asked = { .subject = NULL };
-    struct pages pages = { .path = "/v1/erasures", .member = "erasures", .what = "erasures", .columns = erasure_columns,
-                           .column_count = sizeof erasure_columns / sizeof *erasure_columns };
+    struct pages pages = { .path = "/v1/erasures", .member = "erasures", PAGES_COLUMNS(erasure_columns) };
     const struct option_row rows[] = {
         { "tenant", 't', .value = &asked.tenant },
         { "out", '\0', .value = &asked.out },

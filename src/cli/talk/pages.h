@@ -21,6 +21,8 @@ struct pages {
     bool all;
 };
 
+#define PAGES_COLUMNS(table) .columns = (table), .column_count = sizeof(table) / sizeof *(table)
+
 /* The rows of a command's options that every list has. */
 #define PAGES_OPTIONS(pages) \
     { "limit", 'n', .count = &(pages).limit, .low = 1, .high = PAGES_LIMIT_MAX }, \
