@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/units.h"
 #include "config/problems.h"
 
@@ -106,6 +107,9 @@ static int put_time(const char *command, const struct option_row *row, const cha
 static int put_value(struct reader *reader, const struct option_row *row, const char *text)
 {
     struct arguments *arguments = reader->arguments;
+    if (row->utf8 && !utf8_is_valid(slice_from(text)))
+        return cli_usage(reader->command, "--%s \"%s\" is not UTF-8; look at the encoding of the terminal or script", row->name,
+                         text);
     if (row->value)
         *row->value = text;
     else if (row->count)

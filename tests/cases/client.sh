@@ -24,6 +24,14 @@ refused '--run-at is a time as' add claims --data x --run-at tomorrow
 refused '--run-at +5x' add claims --data x --run-at +5x
 refused '--deadline is a time as' add claims --data x --deadline 2025-01-12T10:00:00
 refused "--header is written as 'Name: value'" add claims --data x --header nothing
+latin=$(printf 'Mu\361oz') # as a terminal of ISO 8859-1 writes it: two such names must not become one
+refused "--id \"$latin\" is not UTF-8" add claims --data x --id "$latin"
+refused "--tenant \"$latin\" is not UTF-8" add claims --data x --tenant "$latin"
+refused "--key \"$latin\" is not UTF-8" add claims --data x --key "$latin"
+refused "--correlation-id \"$latin\" is not UTF-8" add claims --data x --correlation-id "$latin"
+refused "--tenant \"$latin\" is not UTF-8" dead redrive --tenant "$latin"
+refused "--id \"$latin\" is not UTF-8" dead purge --id "$latin"
+refused "--reason \"$latin\" is not UTF-8" dest pause claims --reason "$latin"
 refused '--metadata is not JSON' add claims --data x --metadata '{'
 refused '--metadata is a JSON object' add claims --data x --metadata '[1]'
 refused 'with --batch each line' add claims --batch --id x

@@ -361,16 +361,16 @@ int command_add(struct cli *cli)
     struct wish wish = { .priority = PRIORITY_COUNT, .run_at = INSTANT_NONE, .deadline = INSTANT_NONE };
     bool batch = false;
     const struct option_row rows[] = {
-        { "id", '\0', .value = &wish.id },
-        { "tenant", 't', .value = &wish.tenant },
+        { "id", '\0', .value = &wish.id, .utf8 = true },
+        { "tenant", 't', .value = &wish.tenant, .utf8 = true },
         { "priority", 'p', .priority = &wish.priority },
         { "run-at", '\0', .time = &wish.run_at },
         { "deadline", '\0', .time = &wish.deadline },
-        { "content-type", '\0', .value = &wish.content_type },
+        { "content-type", '\0', .value = &wish.content_type, .utf8 = true },
         { "header", 'H', .repeated = true },
-        { "correlation-id", '\0', .value = &wish.correlation_id },
+        { "correlation-id", '\0', .value = &wish.correlation_id, .utf8 = true },
         { "metadata", '\0', .value = &wish.metadata },
-        { "key", '\0', .value = &wish.key },
+        { "key", '\0', .value = &wish.key, .utf8 = true },
         { "data", 'd', .value = &wish.data },
         { "batch", 'b', .flag = &batch },
         { 0 },

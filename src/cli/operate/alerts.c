@@ -29,7 +29,7 @@ int command_alerts(struct cli *cli)
         { "destination", 'd', .value = &destination },
         { "severity", '\0', .value = &severity },
         { "alert", '\0', .value = &name },
-        { "note", '\0', .value = &note },
+        { "note", '\0', .value = &note, .utf8 = true },
         PAGES_OPTIONS(pages),
         { 0 },
     };

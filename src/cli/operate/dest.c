@@ -167,8 +167,8 @@ int command_dest(struct cli *cli)
     const char *reason = NULL, *tenant = NULL;
     bool leave = false;
     const struct option_row rows[] = {
-        { "reason", '\0', .value = &reason },
-        { "tenant", 't', .value = &tenant },
+        { "reason", '\0', .value = &reason, .utf8 = true },
+        { "tenant", 't', .value = &tenant, .utf8 = true },
         { "leave", '\0', .flag = &leave },
         { 0 },
     };
