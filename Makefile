@@ -451,7 +451,7 @@ deb: all
 	$(say) DEB build/deb
 	$(run)rm -rf build/deb && mkdir -p build/deb/insist/build
 	$(run)git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -a -t build/deb/insist
-	$(run)cp -a build/obj build/packages.mk build/libinsist.* build/insist build/deb/insist/build/
+	$(run)cp -a build/obj build/gen build/flags build/packages.mk build/libinsist.* build/insist build/deb/insist/build/
 	$(run)cd build/deb/insist && dpkg-buildpackage --build=binary --no-sign --no-pre-clean -Zxz $(if $(quiet),>/dev/null 2>../log || { cat ../log; exit 1; })
 	$(run)rm -rf build/deb/insist && ls build/deb/*.deb
 
