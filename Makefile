@@ -97,9 +97,8 @@ help_pages := $(sort $(wildcard src/cli/help/*.txt))
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(addprefix $(B)/obj/gen/,api.o help.o report.o)
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
-world_support := check configs folder player store_faulty
-world_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/world/*.c) $(world_support:%=tests/support/%.c))
-node_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/nodes/*.c) $(world_support:%=tests/support/%.c))
+world_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/world/*.c))
+node_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/nodes/*.c))
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 presets := $(sort $(wildcard presets/*.yaml))
 # LEAVE has the names of those that are not run this time.
@@ -110,6 +109,9 @@ all: $(B)/insist $(B)/libinsist.a $(B)/libinsist.so
 
 # What every decision runs through: measured 9 % faster than with -O2 (bench/run decide).
 $(B)/obj/base/%.o $(B)/obj/core/%.o: CFLAGS_ALL += $(if $(instrumented),,-O3)
+
+# Each is run a few times: what the compiler would spend on them is not gained back.
+$(B)/obj/tests/unit/%.o: CFLAGS_ALL += $(if $(instrumented),,-O1)
 
 $(B)/obj/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
@@ -178,22 +180,40 @@ $(B)/insist: $(B)/obj/main.o $(program_objects) $(B)/obj/library.a
 
 # From archives, so that a test may include a module's .c to reach its inside: the archive's own is then left out.
 everything := $(B)/obj/program.a $(B)/obj/library.a
-# Some 500 test programs are linked: lld takes a third of the processor that the usual linker takes, gold half.
-test_linker := $(firstword $(foreach linker,lld gold,$(if $(shell command -v ld.$(linker)),-fuse-ld=$(linker))))
+# Some 500 test programs are linked: lld takes a third of the processor that the usual linker takes, gold half. Of the tests' support
+# each takes only what it names, from an archive as well: that made them a quarter as large.
+test_linker := $(if $(shell command -v ld.lld),-fuse-ld=lld -Wl$(comma)--threads=1,$(if $(shell command -v ld.gold),-fuse-ld=gold))
 link_test = $(CC) $(LDFLAGS_ALL) $(test_linker) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
-$(B)/tests/%: $(B)/obj/tests/unit/%.o $(test_support) $(everything)
+$(B)/obj/tests/support.a: $(test_support)
+	@mkdir -p $(@D)
+	$(say) AR $@
+	$(run)rm -f $@ && ar rcs $@ $(test_support)
+
+# The core's own tests: named after a module of it, or knowing nothing above it. They need no more than the library, and neither does
+# measuring what they cover.
+above_core := ^\#include "(config|lib|store|transport|node|engine|sim|api|daemon|cli)/|^\#include "support/(stage|engine_fixture)
+core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard src/core/*/*.c))) \
+    $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -LE '$(above_core)' $$(grep -l '^.include "core/' tests/unit/test_*.c))),$(unit_programs))
+
+define unit_program
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(run)$(link_test)
+endef
+$(core_programs): $(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/obj/tests/support.a $(B)/obj/library.a
+	$(unit_program)
+
+$(filter-out $(core_programs),$(unit_programs)): $(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/obj/tests/support.a $(everything)
+	$(unit_program)
 
 # Plays simulated worlds against the invariants: tests/world.
-$(B)/worlds: $(world_objects) $(everything)
+$(B)/worlds: $(world_objects) $(B)/obj/tests/support.a $(everything)
 	$(say) LD $@
 	$(run)$(link_test)
 
 # The same with three nodes on one store: tests/nodes.
-$(B)/nodes: $(node_objects) $(everything)
+$(B)/nodes: $(node_objects) $(B)/obj/tests/support.a $(everything)
 	$(say) LD $@
 	$(run)$(link_test)
 
@@ -254,10 +274,6 @@ check:
 .PHONY: stage-clang-builds stage-address-more stage-thread-more stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
-# The core's own tests: named after a module of it, or knowing nothing above it.
-above_core := ^\#include "(config|lib|store|transport|node|engine|sim|api|daemon|cli)/|^\#include "support/(stage|engine_fixture)
-core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard src/core/*/*.c))) \
-    $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -LE '$(above_core)' $$(grep -l '^.include "core/' tests/unit/test_*.c))),$(unit_programs))
 with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|node/|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))
 # Long ones in virtual time or with every place of a fault, whose code other programs and the worlds run with this sanitizer as well.
 long_programs := $(addprefix $(B)/tests/,test_store_faults test_store_migrate test_engine_concurrency test_engine_looks test_store_log test_engine_audit)
@@ -409,12 +425,12 @@ fuzz:
 
 fuzz-programs: $(fuzz_names:%=$(B)/fuzz/fuzz_%)
 
-$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(test_support) $(everything)
+$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/support.a $(everything)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(run)$(CC) $(LDFLAGS_ALL) $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
-$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(test_support) $(everything)
+$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(B)/obj/tests/support.a $(everything)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(run)$(link_test)
