@@ -347,6 +347,7 @@ stage-clang:
 stage-clang-builds:
 	@$(runtests) --stage clang --one "clang builds without a warning" -- $(MAKE) -s CC=clang WERROR=1 all build/variant-clang/worlds build/variant-clang/nodes
 
+# Many in one process, for which -Xclang names all but an empty first: a clang that starts takes longer than one that reads a file.
 .PHONY: clang-reads
 clang-reads:
 	@printf -- '-Xclang %s\n' $(sources) | xargs -n 128 -P $(JOBS) $(CC) $(CFLAGS_ALL) -Itests -fsyntax-only -x c /dev/null
@@ -371,7 +372,6 @@ stage-memcheck: $(core_programs)
 trials: $(B)/insist $(B)/worlds $(B)/nodes $(B)/tests/test_trail $(B)/tests/test_store_contract $(B)/tests/test_store_contract_postgres $(B)/tests/test_engine_keys
 	@tools/deps test
 	@INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) tests/trials/run
-# Many in one process, for which -Xclang names all but an empty first: a clang that starts takes longer than one that reads a file.
 
 .PHONY: programs programs-of-all
 programs-of-all: all programs
