@@ -343,7 +343,7 @@ static void test_what_is_set_for_the_role_changes_nothing(void **state)
 {
     static const char *const set[] = {
         "standard_conforming_strings%3Doff", "default_transaction_isolation%3Dserializable", "bytea_output%3Descape",
-        "statement_timeout%3D50", "lock_timeout%3D50", "idle_in_transaction_session_timeout%3D50", "enable_indexscan%3Doff",
+        "statement_timeout%3D100", "lock_timeout%3D100", "idle_in_transaction_session_timeout%3D50", "enable_indexscan%3Doff",
         "client_encoding%3DLATIN1", "DateStyle%3DGerman", "array_nulls%3Doff", "quote_all_identifiers%3Don",
     };
     (void)state;
@@ -361,7 +361,7 @@ static void test_an_idle_store_keeps_its_connection(void **state)
     char address[POSTGRES_ADDRESS_BYTES], with[POSTGRES_ADDRESS_BYTES + 80], whole[POSTGRES_ADDRESS_BYTES + 96];
     (void)state;
     postgres_server_schema(address);
-    snprintf(with, sizeof with, "%s%%20-cidle_session_timeout%%3D50", address);
+    snprintf(with, sizeof with, "%s%%20-cidle_session_timeout%%3D2000", address);
     snprintf(whole, sizeof whole, "postgres:%s", with);
     struct store_fixture f = fixture_on(store_at(with, &plain));
     put(&f, "before");
