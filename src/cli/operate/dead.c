@@ -8,6 +8,8 @@
 #include "cli/talk/pages.h"
 #include "cli/talk/show.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -163,10 +165,15 @@ static void plan_print(FILE *out, const json_t *plan)
     groups_print(out, "by tenant", json_object_get(plan, "by_tenant"));
 }
 
-/* Nobody is asked where nobody is. */
+/* Whether somebody is there who could be asked. */
+static bool is_person(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
 static bool is_asked(const struct letters *letters)
 {
-    return !letters->yes && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    return !letters->yes && is_person();
 }
 
 /* Counts first where it must be known. EXIT_DONE with *ret_go false: nothing is to be done. */
@@ -188,6 +195,8 @@ static int plan(struct client *client, const char *path, const struct cli *cli, 
         code = json_print(answer, EXIT_DONE);
     else if (letters->dry_run || is_asked(letters))
         plan_print(letters->dry_run ? stdout : stderr, answer);
+    else if (matched == 0)
+        fprintf(stderr, "No dead letter is meant by that; nothing was done.\n");
     *ret_go = !letters->dry_run && matched > 0;
     json_decref(answer);
     if (!*ret_go || !is_asked(letters))
@@ -217,8 +226,9 @@ static void line_print(const struct cli *cli, json_t *redrive)
         return;
     printf("%s  %s: %" PRId64 " sent back, %" PRId64 " delivered, %" PRId64 " dead again, %" PRId64 " under way, %" PRId64
            " left",
-           member_text(redrive, "id"), member_text(redrive, "state"), member_int(redrive, "redriven"),
-           member_int(redrive, "delivered"), member_int(redrive, "dead_again"), member_int(redrive, "under_way"),
+           member_text(redrive, "id"),
+           json_is_true(json_object_get(redrive, "undoing")) ? "being undone" : member_text(redrive, "state"),
+           member_int(redrive, "redriven"), member_int(redrive, "delivered"), member_int(redrive, "dead_again"), member_int(redrive, "under_way"),
            member_int(redrive, "left"));
     if (member_int(redrive, "patch_failed") > 0)
         printf(", %" PRId64 " that the patch did not fit", member_int(redrive, "patch_failed"));
@@ -303,6 +313,23 @@ static int letters_redrive(const struct cli *cli, const struct letters *letters)
 
 /* ---- purge ---- */
 
+/* What was thrown away before may be nowhere but in a file of that name: it is made anew, or nothing is done. */
+static int archive(const struct cli *cli, const struct letters *meant)
+{
+    int descriptor = open(meant->archive, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor < 0 && errno == EEXIST)
+        return cli_fail(EXIT_FAILED, "%s exists and is not overwritten; nothing was thrown away", meant->archive);
+    if (descriptor < 0)
+        return cli_fail(EXIT_USAGE, "cannot make %s: %s; nothing was thrown away", meant->archive, strerror(errno));
+    close(descriptor);
+    struct url url = url_to("/v1/dead/export");
+    letters_query(&url, cli, meant);
+    int code = client_download(cli, &url, meant->archive);
+    if (code != EXIT_DONE)
+        unlink(meant->archive);
+    return code;
+}
+
 static int letters_purge(const struct cli *cli, const struct letters *letters)
 {
     struct letters meant = *letters;
@@ -310,14 +337,14 @@ static int letters_purge(const struct cli *cli, const struct letters *letters)
     json_t *answer = NULL;
     char newest[64] = "";
     bool go = false;
+    if (!letters->yes && !letters->dry_run && !is_person())
+        return cli_usage("dead", "nobody is there to be asked: say --yes to throw them away, or --dry-run to count");
     int code = client_open(cli, &client);
     if (code == EXIT_DONE)
         code = plan(&client, "/v1/dead/purge", cli, letters, "Throw away", newest, &go);
     if (code == EXIT_DONE && go && letters->archive) {
         meant.until = newest; /* what dies from here on is neither in the archive nor thrown away */
-        struct url url = url_to("/v1/dead/export");
-        letters_query(&url, cli, &meant);
-        code = client_download(cli, &url, letters->archive);
+        code = archive(cli, &meant);
     }
     if (code == EXIT_DONE && go)
         code = post(&client, "/v1/dead/purge", cli, &meant, false, &answer);

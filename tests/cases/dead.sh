@@ -1,0 +1,48 @@
+#!/bin/sh
+# Dead letters by the command: sent back, taken back, thrown away. What is thrown away is nowhere but in its archive.
+. "$(dirname "$0")/../tap.sh"
+
+receive
+cat >"$work/insist.yaml" <<END
+listen: 127.0.0.1:0
+store: sqlite:$work/data/insist.db
+destinations:
+  orders: { url: "$url/orders", allow_private: true, retry: { max_retries: 0 } }
+END
+serve --init
+dead_are() { # COUNT
+    [ "$("$insist" dead list -o json | grep -o '"id"' | wc -l)" = "$1" ]
+}
+for id in one two three; do
+    "$insist" add orders --id $id --data "bad $id" >"$work/added"
+done
+check "three are dead" until_true dead_are 3
+
+# ---- purge ----
+run "$insist" dead purge --id one </dev/null
+check "nobody is there to be asked" ended 2 'insist: nobody is there to be asked: say --yes to throw them away'
+check "nothing was thrown away" dead_are 3
+ask dead purge --id none --archive "$work/none" --yes
+check "nothing is meant" ended 0 'No dead letter is meant by that; nothing was done.'
+check "no archive of nothing" test ! -e "$work/none"
+ask dead purge --id one --archive "$work/no/where" --yes
+check "an archive that cannot be made" ended 2 "insist: cannot make $work/no/where: No such file or directory; nothing was thrown away"
+ask dead purge --id one --archive "$work/archive" --yes
+check "one, with its archive" ended 0 '1 of 1 dead letters thrown away' "$work/archive"
+check "the archive has it" grep -q '"jobId":"one"' "$work/archive"
+ask dead purge --id two --archive "$work/archive" --yes
+check "an archive is not overwritten" ended 1 "insist: $work/archive exists and is not overwritten; nothing was thrown away"
+check "it has what it had" grep -q '"jobId":"one"' "$work/archive"
+check "two is still there" dead_are 2
+
+# ---- undo ----
+ask dest pause orders
+ask dead redrive --all --yes -o json
+redrive=$(grep -o '"id":"[^"]*"' "$work/out" | cut -d'"' -f4)
+check "both go back" until_true dead_are 0
+ask dead undo "$redrive"
+check "an undo that is under way says so" ended 0 "$redrive  being undone: 2 sent back"
+ask dead undo "$redrive" --wait
+check "and when it is done" ended 0 'undone: ' '2 taken back'
+check "both are dead again" dead_are 2
+finish
