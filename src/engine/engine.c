@@ -22,6 +22,11 @@ bool engine_must_wait(const struct engine *engine)
     return engine->out.not_before != INSTANT_NONE && engine->out.not_before > engine_now(engine);
 }
 
+bool engine_store_is_full(const struct engine *engine)
+{
+    return engine->out.full_until != INSTANT_NONE && engine->out.full_until > engine_now(engine);
+}
+
 void engine_wake(struct engine *engine)
 {
     engine->ports.wake_at(engine->ports.context, engine_now(engine));
@@ -37,7 +42,7 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->mailbox = settings->mailbox;
     engine->config = config_ref(settings->config);
     engine->seed = settings->seed;
-    engine->out.not_before = INSTANT_NONE;
+    engine->out.not_before = engine->out.full_until = INSTANT_NONE;
     engine->recovery.promote_at = INSTANT_NONE;
     engine->recovery.orphans_after = INSTANT_NONE;
     map_init(&engine->dests.by_name, settings->seed);
@@ -140,7 +145,7 @@ static void heed_clock(struct engine *engine, instant now)
         return;
     log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", engine->figures.ran_at - now));
     engine->out.put_back++;
-    engine->out.not_before = INSTANT_NONE;
+    engine->out.not_before = engine->out.full_until = INSTANT_NONE;
     if (engine->ahead.from > engine->figures.ran_at)
         engine->ahead.from -= engine->figures.ran_at - now;
     engine->recovery.promote_at = now;
@@ -320,6 +325,8 @@ struct destination_status engine_destination(const struct engine *engine, struct
         held_by = "unconfigured";
     else if (!held_by && dest_dead_full(dest))
         held_by = "dead_full";
+    else if (!held_by && engine_store_is_full(engine))
+        held_by = "store_full";
     return (struct destination_status){
         .known = true,
         .mode = dest->gate.paused || (blocked && !fallback) ? "paused" : mode_name(dest->gate.contingency.saved.mode),

@@ -83,6 +83,7 @@ struct engine {
         double commit_ms;   /* how long they take of late */
         int64_t put_back;   /* how often the clock was: nobody knows for how long a claim of before is out */
         instant not_before; /* the last one failed: no claim or settlement earlier; INSTANT_NONE: it did not */
+        instant full_until; /* one found the store full: that is believed for so long; INSTANT_NONE: none did */
     } out;
     struct questions questions;
     struct ahead ahead;
@@ -98,6 +99,8 @@ struct engine {
 instant engine_now(const struct engine *engine);
 /* The store refused just now: wait before trying again. */
 bool engine_must_wait(const struct engine *engine);
+/* The store had no room for what was to be written just now: nothing can be claimed. */
+bool engine_store_is_full(const struct engine *engine);
 /* engine_run is to be called soon. */
 void engine_wake(struct engine *engine);
 

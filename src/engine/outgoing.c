@@ -14,6 +14,7 @@ enum {
     OUTGOING_OPS_FIRST = 8,
     GATHER_MS = 2,   /* that a batch nobody waits for stays open, */
     GATHER_OPS = 64, /* unless it has so many */
+    FULL_MS = 5 * AGAIN_MS, /* what waits is tried each AGAIN_MS, so that it is no older where anything waits */
 };
 
 /* Who hears what became of an operation. */
@@ -185,6 +186,10 @@ static void on_batch_done(struct batch *batch)
     if (batch->status != STATUS_AWAY)
         ahead_note_commit(engine, engine_now(engine) - outgoing->began_at);
     engine->out.not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
+    if (batch->status == STATUS_OK)
+        engine->out.full_until = INSTANT_NONE;
+    else if (batch->status == STATUS_FULL)
+        engine->out.full_until = instant_add(engine_now(engine), FULL_MS);
     if (batch->status != STATUS_OK && batch->status != STATUS_AWAY) /* of that one the writer tells */
         log_event(LOG_ERROR, "batch_failed", FIELD_CSTR("status", status_name(batch->status)),
                   FIELD_CSTR("error", batch->error.text), FIELD_INT("operations", (int64_t)batch->count));

@@ -112,6 +112,7 @@ STATES = [  # what the API says, the word and the shape shown
     ({"mode": "normal", "held_by": "rate"}, "At its rate limit", "throttled"),
     ({"mode": "normal", "held_by": "maintenance"}, "Maintenance", "paused"),
     ({"mode": "normal", "held_by": "dead_full"}, "Dead letters full", "bad"),
+    ({"mode": "normal", "held_by": "store_full"}, "Store full", "bad"),
     ({"mode": "normal", "held_by": "unconfigured"}, "Not configured", "warn"),
     ({"mode": "normal", "failed_last_minute": 5, "delivered_last_minute": 4}, "Failing", "warn"),
     ({"mode": "normal", "failed_last_minute": 4, "delivered_last_minute": 0}, "Normal", "good"),

@@ -4,6 +4,7 @@
 #include "engine/orders.h"
 #include "engine/status.h"
 #include "support/alert_script.h"
+#include "support/said.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -140,8 +141,14 @@ static void a_step_is_one_transaction(void **state)
     stage.applied = see;
     alert_jobs_add(&stage, "d", "A", 10);
     status_ok(engine_enter_contingency(stage.engine, SLICE("d"), SLICE(""), &error));
-    stage.fail_applies = true; /* nothing reaches the store, and nothing is told */
+    stage.fail_applies = true; /* nothing reaches the store, and nothing is told but by the log, once each */
+    said_begin();
     stage_run_for(&stage, 30 * SECOND_MS);
+    char *said = said_end(), *first = strstr(said, "\"event\":\"alert_not_written\",\"alert\":\"contingency\"");
+    assert_non_null(first);
+    assert_null(strstr(strchr(first, '\n'), "\"alert\":\"contingency\""));
+    assert_non_null(strstr(first, "the test's disk is full"));
+    assert_string_equal(engine_destination(stage.engine, SLICE("d")).held_by, "contingency"); /* what holds it first */
     assert_int_equal(seen.records, 0);
     assert_int_equal(script.count, 0);
     stage.fail_applies = false;

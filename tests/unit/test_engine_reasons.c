@@ -117,11 +117,33 @@ static void another_reason_takes_its_place(void **state)
     stage_end(&stage);
 }
 
+/* No claim can be written: that is what holds it, and nobody knows until when. */
+static void a_full_store_is_a_reason(void **state)
+{
+    struct stage stage = { .destination = delivers };
+    (void)state;
+    stage_begin(&stage, yaml, began);
+    stage_add(&stage, "d", "t", "1", "x");
+    stage.fail_applies = true;
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_non_null(status_of(&stage).held_by);
+    assert_string_equal(status_of(&stage).held_by, "store_full");
+    assert_int_equal(engine_place(stage.engine, 1, 0, stage.now).at, INSTANT_NONE);
+    stage.fail_applies = false;
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_null(status_of(&stage).held_by);
+    assert_int_not_equal(engine_place(stage.engine, 1, 0, stage.now).at, INSTANT_NONE);
+    struct pace pace = status_of(&stage).pace;
+    assert_int_equal(pace_last_minute(&pace, stage.now).good, 1);
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reason_is_kept_whole),
         cmocka_unit_test(another_reason_takes_its_place),
+        cmocka_unit_test(a_full_store_is_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

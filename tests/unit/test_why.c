@@ -214,6 +214,7 @@ static void a_share_in_use_is_said(void **state)
         { FREE, 0, "\"its share of the slots is in use" },
         { HELD("throttle", NOW + 2000), 10, "asked for a pause" },
         { HELD("throttle", NOW + 2000), -1, "\"its tenant has as many dead letters at destination d as dead.max_per_tenant allows" },
+        { HELD("store_full", INSTANT_NONE), -1, "\"nothing can be written to the store, whose disk is full" },
         { HELD("dead_full", INSTANT_NONE), -1, "destination d has as many dead letters as dead.max allows" },
     };
     (void)state;

@@ -57,6 +57,7 @@ static void on_pulse_due(UNUSED evutil_socket_t fd, UNUSED short what, void *con
     struct api *api = context;
     if (api->settings.on_alive && api_liveness(api) == LIVENESS_FINE)
         api->settings.on_alive(api->settings.context);
+    (void)api_disk_is_low(api); /* for the log, also where nobody asks to enqueue */
     if (api->pulse.out || api->stopping)
         return;
     api->pulse.out = true;

@@ -306,6 +306,10 @@ static void say_held(struct why *why)
     } else if (strcmp(why->held_by, "dead_full") == 0) {
         buffer_printf(reason, "destination %.*s has as many dead letters as dead.max allows", SLICE_ARG(name));
         buffer_append_text(&why->next, "it goes on when some of them have been sent again or removed");
+    } else if (strcmp(why->held_by, "store_full") == 0) {
+        buffer_append_text(reason, "nothing can be written to the store, whose disk is full, and no send begins that is not "
+                                   "written there");
+        buffer_append_text(&why->next, "it goes on by itself when there is room: free some space; insist doctor says where");
     } else {
         say_held_by_gate(why);
     }
@@ -413,7 +417,7 @@ static void say(struct why *why, instant now)
 /* Whether it ends only when somebody acts, so that nothing else about the job matters until then. */
 static bool needs_somebody(const struct destination_status *status)
 {
-    static const char *const holds[] = { "paused", "blocked", "unconfigured", "dead_full" };
+    static const char *const holds[] = { "paused", "blocked", "unconfigured", "dead_full", "store_full" };
     for (size_t i = 0; i < sizeof holds / sizeof *holds; i++)
         if (strcmp(status->held_by, holds[i]) == 0)
             return true;

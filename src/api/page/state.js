@@ -7,7 +7,7 @@ import { clock, language, number, t, term } from "./words.js";
 /* What holds a destination in its normal mode. What is missing here is part of normal work. */
 const HOLDS = {
   breaker: ["warn", "breaker"], throttle: ["warn", "throttled"], rate: ["info", "throttled"], maintenance: ["hold", "paused"],
-  dead_full: ["bad", "bad"], unconfigured: ["warn", "warn"],
+  dead_full: ["bad", "bad"], store_full: ["bad", "bad"], unconfigured: ["warn", "warn"],
 };
 const MODES = { paused: ["hold", "paused"], blocked: ["bad", "bad"], contingency: ["bad", "bad"], recovering: ["info", "recovering"] };
 const RANK = { bad: 0, warn: 1, hold: 2, info: 3, good: 4 };

@@ -506,6 +506,19 @@ static void log_step(const struct alert *alert, enum alert_step step)
     buffer_release(&summary);
 }
 
+/* A list and a message have it when the store has it, which may be when a full disk is over: the log does not wait. */
+static void log_refused(struct alert *alert, const struct batch *batch)
+{
+    const struct alert_type *type = &alert_types[alert->record.kind];
+    if (alert->refused)
+        return;
+    alert->refused = true;
+    log_event(LOG_ERROR, "alert_not_written", FIELD_CSTR("alert", type->name),
+              FIELD_CSTR("severity", alert_severity_name(type->severity)), FIELD_TEXT("destination", alert->record.destination),
+              FIELD_TEXT("tenant", alert->record.tenant), FIELD_TEXT("reason", alert->record.reason),
+              FIELD_CSTR("error", batch->error.text));
+}
+
 static void alert_saved(const struct op_result *result)
 {
     struct engine *engine = result->engine;
@@ -519,6 +532,7 @@ static void alert_saved(const struct op_result *result)
     alert->out = ALERT_SAME;
     if (!result->applied) {
         error_set(&refused, STATUS_IO, "the store refused it");
+        log_refused(alert, result->batch);
         if (acked)
             answer_acks(alert, &refused);
         if (!engine->stopping) /* else the next process finds out anew */
@@ -527,6 +541,7 @@ static void alert_saved(const struct op_result *result)
     }
     log_step(alert, step);
     alert->written = true;
+    alert->refused = false;
     if (acked)
         answer_acks(alert, &good);
     else if (alert->waits)

@@ -18,6 +18,7 @@ struct alert {
     enum alert_step step; /* that is to be written; ALERT_SAME: none */
     enum alert_step out;  /* on its way to the store */
     bool written;         /* the store has it, active */
+    bool refused;         /* the store did not take its step, and the log says so */
     double saved_figure;   /* as the store has it, */
     instant saved_at;      /* since then */
     struct saved_wait *waits; /* who acknowledged it and is to hear that this is saved */

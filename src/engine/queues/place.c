@@ -163,9 +163,9 @@ static void allow_by_limits(const struct lane_state *lane, int64_t ahead, instan
 }
 
 /* When sends can begin: now, when a hold ends that ends by time, or INSTANT_NONE when nobody knows. */
-static instant begins_at(const struct dest *dest, const struct gate_answer *answer, instant now)
+static instant begins_at(const struct engine *engine, const struct dest *dest, const struct gate_answer *answer, instant now)
 {
-    if (dest_dead_full(dest))
+    if (dest_dead_full(dest) || engine_store_is_full(engine))
         return INSTANT_NONE;
     switch (answer->hold) {
     case HOLD_PAUSED:
@@ -206,7 +206,7 @@ struct queue_place engine_place(const struct engine *engine, int64_t id, int64_t
     place.tenants = turns_count(&dest->queue.turns);
     place.before = ahead + others_before(lane, ahead);
     allow_by_limits(lane, ahead, now, &place);
-    instant begin = place.dead_full ? INSTANT_NONE : begins_at(dest, &answer, now);
+    instant begin = place.dead_full ? INSTANT_NONE : begins_at(engine, dest, &answer, now);
     if (begin != INSTANT_NONE && place.asked_until > begin)
         begin = place.asked_until;
     if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
