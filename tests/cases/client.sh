@@ -32,6 +32,7 @@ refused "--correlation-id \"$latin\" is not UTF-8" add claims --data x --correla
 refused "--tenant \"$latin\" is not UTF-8" dead redrive --tenant "$latin"
 refused "--id \"$latin\" is not UTF-8" dead purge --id "$latin"
 refused "--reason \"$latin\" is not UTF-8" dest pause claims --reason "$latin"
+refused '--server is an address as http://127.0.0.1:7878, not ""' jobs --server ''
 refused '--metadata is not JSON' add claims --data x --metadata '{'
 refused '--metadata is a JSON object' add claims --data x --metadata '[1]'
 refused 'with --batch each line' add claims --batch --id x
@@ -148,7 +149,9 @@ check "409" ended 1 'insist: no'
 ask job b --tenant ''
 check "503 says when" ended 1 'insist: the disk is full; try again in 7 s'
 ask job c --tenant ''
-check "an answer without a reason" ended 1 'insist: the daemon answered with HTTP status 500'
+check "an answer without a reason" ended 1 "insist: $INSIST_SERVER answered with HTTP status 500 and not as insist does" 'is it another service'
+ask doctor -c /dev/null
+check "the doctor tells another service from a daemon" ended 1 "$INSIST_SERVER answers with HTTP 200 and not as insist does"
 ask job d
 check "an answer that is not JSON" ended 1 'is not JSON; is it an insist daemon?'
 ask tenants

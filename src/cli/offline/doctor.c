@@ -149,12 +149,16 @@ static bool check_answers(struct doctor *doctor, struct client *client)
     int status = get(client, "/livez", &alive, &err);
     if (status < 0)
         doctor_tell(doctor, FINDING_FAIL, "daemon", "%s", err.text);
-    else if (status != 200)
+    else if (status != 200 && member_text(alive, "detail"))
         doctor_tell(doctor, FINDING_FAIL, "daemon", "%s answers but makes no progress (HTTP %d): %s", client->base, status,
-                    member_text(alive, "detail") ? member_text(alive, "detail") : "look at its log, restart it");
+                    member_text(alive, "detail"));
+    else if (status != 200 || !member_text(alive, "status"))
+        doctor_tell(doctor, FINDING_FAIL, "daemon",
+                    "%s answers with HTTP %d and not as insist does; is it another service? --server names the daemon",
+                    client->base, status);
     else
         doctor_tell(doctor, FINDING_OK, "daemon", "%s is alive", client->base);
-    bool is_alive = status == 200;
+    bool is_alive = status == 200 && member_text(alive, "status");
     if (is_alive) {
         status = get(client, "/readyz", &ready, &err);
         const char *detail = member_text(ready, "detail");

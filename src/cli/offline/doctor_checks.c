@@ -155,8 +155,8 @@ void doctor_store(struct doctor *doctor)
     status = store_facts(store, &facts, &err);
     if (status == STATUS_NOT_FOUND) {
         doctor_tell(doctor, FINDING_WARN, "store",
-                    "there is no store at %s yet; the daemon makes it. If it should be there, look at `store:`; a path counts "
-                    "from the folder that the daemon is started in",
+                    "there is no store at %s yet; insist serve --init makes it, and its folder. If it should be there, look "
+                    "at `store:`; a path counts from the folder that the daemon is started in",
                     store->place);
     } else if (status != STATUS_OK) {
         doctor_tell(doctor, FINDING_FAIL, "store", "%s: %s", store->place, err.text);

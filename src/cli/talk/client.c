@@ -88,7 +88,7 @@ static int set_base(struct client *client, const char *server)
     struct slice text = slice_trim(slice_from(server ? server : CLIENT_SERVER_DEFAULT));
     bool http = slice_has_prefix(text, SLICE("http://"));
     bool https = slice_has_prefix(text, SLICE("https://"));
-    if (!http && !https && slice_search(text, SLICE("://")) < text.len)
+    if (text.len == 0 || (!http && !https && slice_search(text, SLICE("://")) < text.len))
         return cli_usage(NULL, "--server is an address as %s, not \"%s\"", CLIENT_SERVER_DEFAULT, server);
     while (text.len > 0 && text.data[text.len - 1] == '/')
         text.len--;
@@ -286,8 +286,8 @@ void reply_append(const struct reply *reply, struct buffer *out)
         buffer_append_byte(out, '\n');
 }
 
-/* What a problem document says; of any other answer its status. */
-static void append_reason(const struct reply *reply, struct buffer *out)
+/* What a problem document says; any other answer is not the daemon's, which says why it refuses. */
+static void append_reason(const struct client *client, const struct reply *reply, struct buffer *out)
 {
     struct slice body = buffer_slice(&reply->body);
     json_t *problem = json_loadb(body.data, body.len, JSON_ALLOW_NUL, NULL);
@@ -297,7 +297,9 @@ static void append_reason(const struct reply *reply, struct buffer *out)
     if (json_is_string(detail))
         plain_append((struct slice){ json_string_value(detail), json_string_length(detail) }, out);
     else
-        buffer_printf(out, "the daemon answered with HTTP status %d", reply->status);
+        buffer_printf(out, "%s answered with HTTP status %d and not as insist does; is it another service, or a proxy before "
+                           "the daemon? --server or INSIST_SERVER names the daemon",
+                      client->base, reply->status);
     json_decref(problem);
 }
 
@@ -306,7 +308,7 @@ int client_refused(const struct client *client, const struct reply *reply)
     bool invalid = reply->status == 400 || reply->status == 413 || reply->status == 422;
     int code = invalid ? EXIT_USAGE : EXIT_FAILED;
     struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
-    append_reason(reply, &text);
+    append_reason(client, reply, &text);
     if (reply->status == 401 || reply->status == 403)
         buffer_append_text(&text, client->cli->token ? "; another token is given with --token or INSIST_TOKEN"
                                                      : "; give a token with --token or INSIST_TOKEN");
