@@ -176,6 +176,7 @@ check "an export that failed" ended 1 'insist: the export failed'
 check "an export that failed leaves no file" sh -c "! ls '$work' | grep -q dead"
 ask why 'a/b c?ü' --tenant 'x&y'
 check "ids are escaped" ended 0 'a/b is dead at claims' 'because  so'
+check "facts stand without a line between" test "$(sed -n 2p "$work/out")" = 'because  so'
 ask job asked --tenant ''
 check "a question is told from a send" sh -c "grep -qE '^STEP +ATTEMPT' '$work/out' && grep -qE '^verify +1 .*delivered' '$work/out'"
 ask job sent --tenant ''

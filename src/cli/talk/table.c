@@ -56,6 +56,7 @@ void table_cell_colored(struct table *table, struct slice text, enum table_color
     plain_append(text, &table->cells);
     size_t width = width_of(slice_from_offset(buffer_slice(&table->cells), start));
     buffer_append_byte(&table->cells, '\0');
+    table->filled[column] |= width > 0;
     if (width > table->widths[column])
         table->widths[column] = width;
 }
@@ -91,9 +92,15 @@ static struct slice cut_to(struct slice text, size_t width)
 
 static void append_padded(const struct table *table, size_t column, struct slice text, const char *color, struct buffer *out)
 {
-    bool last = column + 1 == table->column_count;
+    bool last = true;
+    for (size_t i = column + 1; i < table->column_count; i++)
+        last = last && table->fitted[i] == 0;
     bool right = table->columns[column].side == TABLE_RIGHT;
     size_t width = table->fitted[column], used = width_of(text);
+    if (width == 0) {
+        buffer_append_text(out, column + 1 == table->column_count ? "\n" : "");
+        return;
+    }
     bool cut = used > width;
     size_t missing = cut ? 0 : width - used;
     for (size_t i = 0; right && i < missing; i++)
@@ -104,7 +111,12 @@ static void append_padded(const struct table *table, size_t column, struct slice
     buffer_append_text(out, *color ? "\033[0m" : "");
     for (size_t i = 0; !right && !last && i < missing; i++)
         buffer_append_byte(out, ' ');
-    buffer_append_text(out, last ? "\n" : "  ");
+    buffer_append_text(out, !last ? "  " : column + 1 == table->column_count ? "\n" : "");
+}
+
+static bool is_whole(const struct table_column *column)
+{
+    return column->side == TABLE_RIGHT || strcmp(column->title, "ID") == 0;
 }
 
 /* The widest that may be cut: of the brief ones, then of those that are text. NULL: none is wider than it must be. */
@@ -112,9 +124,8 @@ static size_t *widest(struct table *table, bool brief)
 {
     size_t *found = NULL;
     for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].side != TABLE_RIGHT && (table->columns[i].side == TABLE_BRIEF || !brief) &&
-            table->fitted[i] > COLUMN_WIDTH_MIN &&
-            (!found || table->fitted[i] > *found))
+        if (!is_whole(&table->columns[i]) && (table->columns[i].side == TABLE_BRIEF || !brief) &&
+            table->fitted[i] > COLUMN_WIDTH_MIN && (!found || table->fitted[i] > *found))
             found = &table->fitted[i];
     return found;
 }
@@ -122,9 +133,17 @@ static size_t *widest(struct table *table, bool brief)
 static void fit(struct table *table, size_t width)
 {
     size_t whole = 2 * (table->column_count - 1), *column;
-    memcpy(table->fitted, table->widths, sizeof table->fitted);
     for (size_t i = 0; i < table->column_count; i++)
-        whole += table->fitted[i];
+        whole += table->widths[i];
+    bool narrow = width > 0 && whole > width;
+    for (size_t i = 0; i < table->column_count; i++) {
+        bool shown = !narrow || table->filled[i] || table->cell_count == 0;
+        if (table->begun && shown != (table->fitted[i] > 0)) /* a later page may have what this one has not */
+            table->titled = false;
+        table->fitted[i] = shown ? table->widths[i] : 0;
+        whole -= shown ? 0 : table->widths[i] + 2;
+    }
+    table->begun = true;
     for (int brief = 1; brief >= 0; brief--)
         while (width > 0 && whole > width && (column = widest(table, brief))) {
             (*column)--;

@@ -3,7 +3,8 @@
  *
  * Cells are filled row by row. Numbers stand right, text left; columns are as wide as their
  * widest cell; control characters are shown as '?', so that no cell can move the cursor. On a terminal they are made to
- * fit its width, and what is cut ends in an ellipsis; elsewhere nothing is cut.
+ * fit its width: columns that are empty are left out, and what is cut ends in an ellipsis. An ID is never cut, since it is
+ * what the next command needs. Elsewhere all is whole.
  */
 #ifndef CLI_TALK_TABLE_H
 #define CLI_TALK_TABLE_H
@@ -36,10 +37,12 @@ struct table {
     const struct table_column *columns; /* borrowed */
     size_t column_count;
     size_t widths[TABLE_COLUMNS_MAX]; /* of their widest cells */
-    size_t fitted[TABLE_COLUMNS_MAX]; /* as they are shown */
+    size_t fitted[TABLE_COLUMNS_MAX]; /* as they are shown; 0: left out, since it is empty */
+    bool filled[TABLE_COLUMNS_MAX];   /* some cell has a text */
     size_t cell_count;
     struct buffer cells; /* each: a byte of enum table_color + 1, the text, a NUL */
-    bool titled;         /* the titles are printed */
+    bool titled;         /* the titles are printed, for these columns */
+    bool begun;          /* some row was printed */
     bool facts;          /* names and values, which are never cut */
 };
 
