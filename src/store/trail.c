@@ -559,6 +559,14 @@ static enum status named_check(struct store_reader *reader, const struct trail_f
     return status;
 }
 
+int64_t trail_check_events(const struct trail_check *check)
+{
+    int64_t events = 0;
+    for (int i = 0; i < EVENT_FORM_COUNT; i++)
+        events += check->forms[i];
+    return events;
+}
+
 static void check_add(struct trail_check *sum, const struct trail_check *check)
 {
     assert(sum != check);

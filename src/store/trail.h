@@ -92,6 +92,9 @@ struct trail_check {
     size_t named_count;
 };
 
+/* How many events it has seen, of all chains. */
+int64_t trail_check_events(const struct trail_check *check);
+
 /* From the anchor on; a number 0 with any hash is the beginning of all. */
 void trail_check_begin(struct trail_check *check, const struct trail_key *key, const struct trail_head *anchor,
                        const struct trail_head *expected, size_t expected_count);

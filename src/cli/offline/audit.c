@@ -227,7 +227,7 @@ static void append_chain(const struct cli *cli, const struct trail_check *check,
     if (cli->json) {
         struct json_writer json = json_begin(out);
         json_member_bool(&json, "valid", true);
-        json_member_int(&json, "events", check->at.number - check->first + 1);
+        json_member_int(&json, "events", trail_check_events(check));
         json_member_int(&json, "first", none ? 0 : check->first);
         json_member_int(&json, "last", check->at.number);
         json_member_text(&json, "hash", hash);
@@ -247,8 +247,13 @@ static void append_chain(const struct cli *cli, const struct trail_check *check,
         buffer_append_byte(out, '\n');
         return;
     }
-    if (none)
+    if (none && trail_check_events(check) == 0)
         buffer_append_text(out, "There are no events.\n");
+    else if (none) /* nodes have a chain each, and there was no daemon before them */
+        buffer_printf(out,
+                      "%" PRId64 " events of %zu chains are what was written. Note elsewhere where they end, and compare later "
+                      "with --expect:\n",
+                      trail_check_events(check), check->head_count - 1);
     else
         buffer_printf(out,
                       "Events %" PRId64 " to %" PRId64 " are what was written. Note elsewhere where they end, and compare later "
