@@ -201,6 +201,29 @@ static void a_confined_token_is_told_what_it_may_do(void **state)
     }
 }
 
+/* Whose wish the wait is: an hour of Retry-After is no wait of the policy's. */
+static void a_pause_that_was_asked_for_is_said(void **state)
+{
+    static const char said[] = "attempt 1 failed: http:429, HTTP 429; destination d asked for a pause until 2025-01-12T10:40:02.000Z\"";
+    static const struct { enum outcome outcome; struct destination_status status; bool asked; } rows[] = {
+        { OUTCOME_THROTTLED, HELD("throttle", NOW + 2000), true },
+        { OUTCOME_THROTTLED, FREE, false },
+        { OUTCOME_TRANSIENT, HELD("throttle", NOW + 2000), false },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_WAITING,
+                                 .run_at = NOW + 2000, .updated_at = NOW, .expires_at = INSTANT_NONE, .attempts = 1,
+                                 .last_class = rows[i].outcome, .last_code = SLICE("http:429"), .last_error = SLICE("HTTP 429") };
+        struct buffer out;
+        buffer_init(&out, 1 << 16);
+        why_write(&out, &job, &pushed, &rows[i].status, NULL, NULL, NOW);
+        buffer_append_byte(&out, '\0');
+        check((strstr(out.data, said) != NULL) == rows[i].asked, "%zu: %s", i, out.data);
+        buffer_release(&out);
+    }
+}
+
 /* Its tenant holds its share; unless something else holds it for longer, that is what is said. */
 static void a_share_in_use_is_said(void **state)
 {
@@ -284,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_confined_token_is_told_what_it_may_do),
         cmocka_unit_test(what_holds_it_is_said),
         cmocka_unit_test(what_is_refused_is_said),
+        cmocka_unit_test(a_pause_that_was_asked_for_is_said),
         cmocka_unit_test(a_share_in_use_is_said),
         cmocka_unit_test(a_wish_is_said),
         cmocka_unit_test(a_tenants_name_is_one_word),

@@ -335,6 +335,19 @@ static void say_ready(struct why *why)
                       why->status->concurrency);
 }
 
+/* Its wait may be the destination's wish, which is longer than the policy's own. */
+static void say_asked(struct why *why)
+{
+    const struct destination_status *status = why->status;
+    if (!status || !status->held_by || strcmp(status->held_by, gate_hold_name(HOLD_THROTTLE)) != 0 ||
+        status->held_until == INSTANT_NONE || why->job->last_class != OUTCOME_THROTTLED)
+        return;
+    buffer_append_text(&why->reason, "; ");
+    append_destination(why);
+    buffer_append_text(&why->reason, " asked for a pause until ");
+    append_time(&why->reason, status->held_until);
+}
+
 static void say_later(struct why *why)
 {
     const struct job *job = why->job;
@@ -348,6 +361,7 @@ static void say_later(struct why *why)
     } else {
         buffer_printf(&why->reason, "attempt %" PRId64 " failed", job->attempts);
         append_last_error(&why->reason, job);
+        say_asked(why);
     }
     buffer_append_text(&why->next, job->step == STEP_VERIFY ? "the destination is asked whether it arrived, at "
                                    : job->step == STEP_POLL ? "the destination is asked again, at "
