@@ -324,14 +324,22 @@ bool http_code_is(const struct text_list *rules, struct slice code)
     return false;
 }
 
+static bool is_digits(struct slice text)
+{
+    size_t i = 0;
+    while (i < text.len && ascii_is_digit(text.data[i]))
+        i++;
+    return i > 0 && i == text.len;
+}
+
 int64_t http_retry_after_ms(struct slice value, instant now)
 {
     int64_t seconds;
     char text[64];
-    if (value.len == 0 || value.len >= sizeof text)
+    if (is_digits(value)) /* more than a number holds is long, and no reason to come soon */
+        return !slice_to_int64(value, &seconds) || seconds > INSTANT_MAX / SECOND_MS ? INSTANT_MAX : seconds * SECOND_MS;
+    if (value.len == 0 || value.len >= sizeof text || slice_to_int64(value, &seconds))
         return -1;
-    if (slice_to_int64(value, &seconds))
-        return seconds < 0 ? -1 : seconds > INSTANT_MAX / SECOND_MS ? INSTANT_MAX : seconds * SECOND_MS;
     memcpy(text, value.data, value.len);
     text[value.len] = '\0';
     time_t date = curl_getdate(text, NULL);
