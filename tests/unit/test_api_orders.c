@@ -407,6 +407,17 @@ static void expect_away(struct api_fixture *fixture, const char *method, const c
     reply_release(&reply);
 }
 
+/* Who scrapes sees a daemon that lives and why it does nothing; what is in the store is not 0 because nobody can read it. */
+static void expect_metrics(struct api_fixture *fixture, bool reachable)
+{
+    struct reply reply = http_do(fixture, "GET", "/metrics", NULL);
+    check(reply.status == 200, "%d %s", reply.status, reply.body);
+    check(strstr(reply.body, reachable ? "\ninsist_store_reachable 1\n" : "\ninsist_store_reachable 0\n"), "%s", reply.body);
+    check((strstr(reply.body, "\ninsist_jobs{") != NULL) == reachable, "%s", reply.body);
+    check(strstr(reply.body, "\ninsist_build_info{") != NULL, "%s", reply.body);
+    reply_release(&reply);
+}
+
 /* A store across a network is away: nothing is accepted, and who was under way is told the truth when it is back. */
 static void a_store_that_is_away_is_waited_for_or_told(void **state)
 {
@@ -427,8 +438,10 @@ static void a_store_that_is_away_is_waited_for_or_told(void **state)
         expect_away(fixture, "GET", "/v1/jobs/before?tenant=t", NULL);
         expect_away(fixture, "POST", "/v1/jobs/before/cancel?tenant=t", NULL);
         expect(http_do(fixture, "GET", "/livez", NULL), 200, "livez");
+        expect_metrics(fixture, false);
         store_faulty_away(store, AWAY_NOT);
         await_status(fixture, "/readyz", 200);
+        expect_metrics(fixture, true);
         char *answer = raw_read(fd, NULL);
         /* The engine may have been quicker: then the job's own transaction was not tried at all. */
         struct reply reply = http_do(fixture, "GET", "/v1/jobs/a?tenant=t", NULL);

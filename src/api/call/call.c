@@ -233,9 +233,10 @@ void call_store_problem(struct call *call, enum status status, const struct erro
 static void on_piece(struct call *call, const struct error *error)
 {
     const struct call_reading *reading = &call->reading;
-    if (reading->status != STATUS_OK && reading->status != STATUS_NOT_FOUND)
+    bool borne = reading->anyway && reading->status == STATUS_AWAY;
+    if (reading->status != STATUS_OK && reading->status != STATUS_NOT_FOUND && !borne)
         call_store_problem(call, reading->status, error);
-    else if (!reading->more)
+    else if (!reading->more || borne)
         reading->done(call);
     else if (call->client && !call->api->stopping)
         rota_add(&call->api->http.rota, &call->reading.turn);
@@ -296,11 +297,21 @@ static void on_read_turn(struct rota_entry *entry)
     read_on((struct call *)(void *)((char *)entry - offsetof(struct call, reading.turn)));
 }
 
-void call_read(struct call *call, call_reader *read, void (*done)(struct call *call))
+static void begin_reading(struct call *call, call_reader *read, void (*done)(struct call *call), bool anyway)
 {
     assert(!call->reading.turn.link); /* one after the other */
-    call->reading = (struct call_reading){ .turn.run = on_read_turn, .read = read, .done = done };
+    call->reading = (struct call_reading){ .turn.run = on_read_turn, .read = read, .done = done, .anyway = anyway };
     read_on(call);
+}
+
+void call_read(struct call *call, call_reader *read, void (*done)(struct call *call))
+{
+    begin_reading(call, read, done, false);
+}
+
+void call_read_anyway(struct call *call, call_reader *read, void (*done)(struct call *call))
+{
+    begin_reading(call, read, done, true);
 }
 
 static void on_applied(struct batch *batch)

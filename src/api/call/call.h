@@ -55,7 +55,8 @@ struct call_reading {
     call_reader *read;
     void (*done)(struct call *call);
     bool more;
-    enum status status; /* STATUS_OK, or STATUS_NOT_FOUND as `read` said */
+    bool anyway;        /* `done` is called of a store that is away, too */
+    enum status status; /* STATUS_OK, or STATUS_NOT_FOUND as `read` said; else STATUS_AWAY */
     struct config *config; /* as it is when the reading begins; `read` asks the API for nothing */
     struct store_read apart; /* where a thread waits for the store */
     int64_t asked_ns;
@@ -143,6 +144,8 @@ void call_store_problem(struct call *call, enum status status, const struct erro
  * across a network is read by a thread of its own, which may wait for it while all other calls go on.
  */
 void call_read(struct call *call, call_reader *read, void (*done)(struct call *call));
+/* For who has something to say without the store: `done` also runs with call->reading.status STATUS_AWAY. */
+void call_read_anyway(struct call *call, call_reader *read, void (*done)(struct call *call));
 /* Submits call->batch; `then` runs in the API's thread when it is durable. */
 void call_submit(struct call *call, void (*then)(struct call *call));
 

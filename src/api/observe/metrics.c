@@ -144,6 +144,11 @@ static enum status read_store(struct call *call, struct store_reader *reader, st
 static void ask_engine(struct call *call)
 {
     struct metrics_scene *scene = call->context;
+    scene->away = call->reading.status == STATUS_AWAY;
+    if (scene->away) { /* counts of jobs that nobody can read are not 0: nothing is said of destinations */
+        scene->count = 0;
+        scene->last_event = call->api->last_event;
+    }
     for (size_t i = 0; i < scene->count; i++) {
         struct metrics_destination *destination = &scene->items[i];
         destination->inserts = inserts_of(&call->api->measures, destination->name);
@@ -165,5 +170,5 @@ void handle_metrics(struct call *call)
     if (!scene)
         return;
     *scene = (struct metrics_scene){ .api = call->api, .now = api_now(call->api) };
-    call_read(call, read_store, ask_engine);
+    call_read_anyway(call, read_store, ask_engine); /* else a daemon that lives would look dead to who scrapes it */
 }

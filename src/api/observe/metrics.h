@@ -56,6 +56,7 @@ struct metrics_scene {
     size_t looks;       /* at dead letters */
     enum status status; /* of asking the engine */
     int64_t last_event;
+    bool away; /* the store: there are no destinations then */
     struct source_figures *sources;
     size_t source_count;
     const struct node_figures *nodes; /* NULL: it has its store for itself */

@@ -422,6 +422,7 @@ static void operations(const struct exposition *out, const struct metrics_scene 
 
 NUMBER_OF(connections, scene->api->http.door.count)
 NUMBER_OF(last_event, scene->last_event)
+NUMBER_OF(reachable, !scene->away)
 NUMBER_OF(disk_limit, scene->api->config->disk_free_bytes)
 NUMBER_OF(dead_expired, scene->engine.dead_expired)
 NUMBER_OF(jobs_limit, scene->api->config->pending_max > 0 ? (double)scene->api->config->pending_max : NAN)
@@ -691,6 +692,8 @@ const struct metric_row metric_rows[] = {
     { GAUGE("insist_events_last_number", "", "Number of the newest event in the trail."), NUMBER(last_event) },
     { GAUGE("insist_engine_idle_seconds", "", "Since the engine last ran; it does so at least each second."),
       NUMBER(engine_idle) },
+    { GAUGE("insist_store_reachable", "", "0 while the store is away: nothing is accepted, and no destination is told of."),
+      NUMBER(reachable) },
     { GAUGE("insist_store_bytes", "", "Size of the store's file."), NUMBER(metrics_store_bytes) },
     { GAUGE("insist_store_wal_bytes", "", "Size of the store's write-ahead log."), NUMBER(metrics_store_wal_bytes) },
     { GAUGE("insist_disk_free_bytes", "", "Free space where the store is."), NUMBER(metrics_disk_free) },
