@@ -8,6 +8,7 @@
 #define CLI_CLI_H
 
 #include "base/buffer.h"
+#include "base/instant.h"
 #include "base/slice.h"
 #include "base/status.h"
 #include "store/store.h"
@@ -22,7 +23,7 @@ enum exit_code {
 
 enum { CLI_OUTPUT_BYTES_MAX = 64 << 20, CLI_STDIN_BYTES_MAX = 1 << 20 };
 
-enum { OPTIONS_ARGUMENTS_MAX = 64 };
+enum { OPTIONS_ARGUMENTS_MAX = 64, OPTIONS_MOMENTS_MAX = 4 };
 
 struct arguments {
     const char *items[OPTIONS_ARGUMENTS_MAX];
@@ -31,6 +32,8 @@ struct arguments {
         const char *name, *value;
     } repeated[OPTIONS_ARGUMENTS_MAX]; /* the options that may be repeated, in the order given */
     size_t repeated_count;
+    char moments[OPTIONS_MOMENTS_MAX][INSTANT_TEXT_BYTES]; /* what was given as -2h */
+    size_t moment_count;
 };
 
 /* The options that every command takes, before or after its name, and what the command was given. */

@@ -104,12 +104,28 @@ static int put_time(const char *command, const struct option_row *row, const cha
     return EXIT_DONE;
 }
 
+static int put_past(struct reader *reader, const struct option_row *row, const char *text)
+{
+    struct error err;
+    int64_t ago_ms;
+    struct arguments *arguments = reader->arguments;
+    if (duration_parse(slice_from(text + 1), &ago_ms, &err) != STATUS_OK)
+        return cli_usage(reader->command, "--%s %s: %s", row->name, text, err.text);
+    if (arguments->moment_count == OPTIONS_MOMENTS_MAX)
+        return cli_usage(reader->command, "more than %d times are given", OPTIONS_MOMENTS_MAX);
+    *row->value = arguments->moments[arguments->moment_count];
+    instant_format(clock_now() - ago_ms, arguments->moments[arguments->moment_count++]);
+    return EXIT_DONE;
+}
+
 static int put_value(struct reader *reader, const struct option_row *row, const char *text)
 {
     struct arguments *arguments = reader->arguments;
     if (row->utf8 && !utf8_is_valid(slice_from(text)))
         return cli_usage(reader->command, "--%s \"%s\" is not UTF-8; look at the encoding of the terminal or script", row->name,
                          text);
+    if (row->past && text[0] == '-')
+        return put_past(reader, row, text);
     if (row->value)
         *row->value = text;
     else if (row->count)
@@ -199,6 +215,7 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
     bool ended = false;
     cli->arguments.count = 0;
     cli->arguments.repeated_count = 0;
+    cli->arguments.moment_count = 0;
     while (reader.next < argc) {
         const char *text = argv[reader.next];
         bool option = !ended && text[0] == '-' && text[1] != '\0';

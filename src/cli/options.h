@@ -23,6 +23,7 @@ struct option_row {
     instant *time;     /* 2025-01-12T10:51:41Z, or +5m from now on */
     enum priority *priority;
     bool repeated; /* may be given several times, and is among the arguments */
+    bool past;     /* of a `value`: a time, or as -2h before now, which becomes one */
     bool utf8;     /* goes into JSON, where other bytes would become U+FFFD, and two names one */
     int64_t low, high;
 };

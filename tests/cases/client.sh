@@ -33,6 +33,8 @@ refused "--tenant \"$latin\" is not UTF-8" dead redrive --tenant "$latin"
 refused "--id \"$latin\" is not UTF-8" dead purge --id "$latin"
 refused "--reason \"$latin\" is not UTF-8" dest pause claims --reason "$latin"
 refused '--server is an address as http://127.0.0.1:7878, not ""' jobs --server ''
+refused '--since -5x: ' dead list --since -5x
+refused '--until -: ' jobs --until -
 refused '--metadata is not JSON' add claims --data x --metadata '{'
 refused '--metadata is a JSON object' add claims --data x --metadata '[1]'
 refused 'with --batch each line' add claims --batch --id x

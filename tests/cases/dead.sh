@@ -18,6 +18,20 @@ for id in one two three; do
 done
 check "three are dead" until_true dead_are 3
 
+# ---- since when ----
+has() { # COUNT ARGUMENTS...: how many are listed
+    wanted=$1
+    shift
+    [ "$("$insist" "$@" -o json | grep -o '"id"' | wc -l)" = "$wanted" ]
+}
+check "those of the last hour" has 3 dead list --since -1h
+check "none is older" has 0 dead list --until -1h
+check "a time as before" has 3 dead list --since 2025-01-12T10:51:41Z
+check "jobs of the last hour" has 3 jobs --since -1h --until -0s
+check "none before" has 0 jobs --until -1h
+ask dead redrive --since -1h --until -10m --dry-run
+check "a redrive means them likewise" ended 0 '0 dead letters'
+
 # ---- purge ----
 run "$insist" dead purge --id one </dev/null
 check "nobody is there to be asked" ended 2 'insist: nobody is there to be asked: say --yes to throw them away'

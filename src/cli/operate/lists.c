@@ -18,11 +18,12 @@ int command_jobs(struct cli *cli)
         { "CODE", "last_code", SHOW_TEXT },
         { "LAST ERROR", "last_error", SHOW_BRIEF },
     };
-    const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
+    const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL, *since = NULL, *until = NULL;
     struct pages pages = { .path = "/v1/jobs", .member = "jobs", PAGES_COLUMNS(columns) };
     const struct option_row rows[] = {
         { "state", 's', .value = &state },   { "destination", 'd', .value = &destination },
         { "tenant", 't', .value = &tenant }, { "code", '\0', .value = &code_wanted },
+        { "since", '\0', .value = &since, .past = true }, { "until", '\0', .value = &until, .past = true },
         PAGES_OPTIONS(pages),             { 0 },
     };
     if (!command_options(cli, rows, 1) || !arguments_list_only(cli))
