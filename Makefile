@@ -110,9 +110,6 @@ all: $(B)/insist $(B)/libinsist.a $(B)/libinsist.so
 # What every decision runs through: measured 9 % faster than with -O2 (bench/run decide).
 $(B)/obj/base/%.o $(B)/obj/core/%.o: CFLAGS_ALL += $(if $(instrumented),,-O3)
 
-# Each is run a few times: what the compiler would spend on them is not gained back.
-$(B)/obj/tests/unit/%.o: CFLAGS_ALL += $(if $(instrumented),,-O1)
-
 $(B)/obj/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(say) CC $<
