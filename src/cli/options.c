@@ -122,8 +122,8 @@ static int put_value(struct reader *reader, const struct option_row *row, const 
 {
     struct arguments *arguments = reader->arguments;
     if (row->utf8 && !utf8_is_valid(slice_from(text)))
-        return cli_usage(reader->command, "--%s \"%s\" is not UTF-8; look at the encoding of the terminal or script", row->name,
-                         text);
+        return cli_usage(reader->command, "--%s \"%s\" is not UTF-8; look at the encoding of the terminal or script",
+                         row->name, text);
     if (row->past && text[0] == '-')
         return put_past(reader, row, text);
     if (row->value)

@@ -92,8 +92,8 @@ static void check_content(struct doctor *doctor, struct store *store)
     else if (trail_check_events(&chain) == 0)
         doctor_tell(doctor, FINDING_OK, "events", "there are none");
     else if (chain.head_count > 1)
-        doctor_tell(doctor, FINDING_OK, "events", "%" PRId64 " of %zu chains are what was written", trail_check_events(&chain),
-                    chain.head_count - (chain.at.number < chain.first));
+        doctor_tell(doctor, FINDING_OK, "events", "%" PRId64 " of %zu chains are what was written",
+                    trail_check_events(&chain), chain.head_count - (chain.at.number < chain.first));
     else
         doctor_tell(doctor, FINDING_OK, "events", "%" PRId64 " to %" PRId64 " are what was written", chain.first,
                     chain.at.number);

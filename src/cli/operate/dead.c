@@ -228,8 +228,8 @@ static void line_print(const struct cli *cli, json_t *redrive)
            " left",
            member_text(redrive, "id"),
            json_is_true(json_object_get(redrive, "undoing")) ? "being undone" : member_text(redrive, "state"),
-           member_int(redrive, "redriven"), member_int(redrive, "delivered"), member_int(redrive, "dead_again"), member_int(redrive, "under_way"),
-           member_int(redrive, "left"));
+           member_int(redrive, "redriven"), member_int(redrive, "delivered"), member_int(redrive, "dead_again"),
+           member_int(redrive, "under_way"), member_int(redrive, "left"));
     if (member_int(redrive, "patch_failed") > 0)
         printf(", %" PRId64 " that the patch did not fit", member_int(redrive, "patch_failed"));
     if (member_int(redrive, "undone") > 0)

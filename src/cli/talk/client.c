@@ -297,8 +297,9 @@ static void append_reason(const struct client *client, const struct reply *reply
     if (json_is_string(detail))
         plain_append((struct slice){ json_string_value(detail), json_string_length(detail) }, out);
     else
-        buffer_printf(out, "%s answered with HTTP status %d and not as insist does; is it another service, or a proxy before "
-                           "the daemon? --server or INSIST_SERVER names the daemon",
+        buffer_printf(out,
+                      "%s answered with HTTP status %d and not as insist does; is it another service, or a proxy before "
+                      "the daemon? --server or INSIST_SERVER names the daemon",
                       client->base, reply->status);
     json_decref(problem);
 }

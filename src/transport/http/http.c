@@ -513,14 +513,13 @@ static struct exchange *exchange_get(struct http_transport *http, const struct s
     if (exchange)
         return exchange;
     exchange = calloc(1, sizeof *exchange);
-    if (!exchange)
-        return NULL;
-    exchange->http = http;
-    exchange->curl = curl_easy_init();
-    if (!exchange->curl) {
+    CURL *curl = exchange ? curl_easy_init() : NULL;
+    if (!curl) {
         free(exchange);
         return NULL;
     }
+    exchange->http = http;
+    exchange->curl = curl;
     return exchange;
 }
 
@@ -782,11 +781,9 @@ enum status http_transport_new(struct event_base *loop, const struct http_settin
     http->settings = *settings;
     http->unstarted_event = event_new(loop, -1, 0, on_unstarted, http);
     xmlInitParser(); /* before there are two threads that parse */
-    if (!curl_loop_init(&http->loop, loop, exchange_done) || !http->unstarted_event) {
-        http_free(&http->transport);
-        return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
-    }
-    enum status status = searcher_new(loop, SEARCH_WAIT_MS_MAX, &http->searcher, err);
+    enum status status = curl_loop_init(&http->loop, loop, exchange_done) && http->unstarted_event
+                             ? searcher_new(loop, SEARCH_WAIT_MS_MAX, &http->searcher, err)
+                             : error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
     if (status == STATUS_OK)
         status = oauth_new(loop, &http->oauth, err);
     if (status != STATUS_OK) {
