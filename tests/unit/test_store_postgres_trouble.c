@@ -195,7 +195,7 @@ static void take_rows(const char *address, const char *table)
     postgres_server_run(address, sql, NULL, 0);
 }
 
-/* The first error is what is told; and if the connection breaks behind it, that it did, wherever that was. */
+/* The first error is what is told, wherever the connection breaks behind it; before it, that it broke. */
 static void test_a_full_disk_and_a_connection_that_breaks_behind_it(void **state)
 {
     enum { MESSAGES_MAX = 200 };

@@ -377,18 +377,6 @@ enum status link_answer(struct postgres_link *link, PGresult **ret_answer, struc
     return status;
 }
 
-/* One more failure: the first is told, and that the connection broke behind it, which is what counts then. */
-static void failure_add(struct error *first, const struct error *next)
-{
-    assert(next->status != STATUS_OK);
-    if (first->status == STATUS_OK)
-        *first = *next;
-    else if (next->status == STATUS_AWAY && first->status != STATUS_AWAY) {
-        const struct error before = *first;
-        error_set(first, STATUS_AWAY, "%.220s, behind: %.220s", next->text, before.text);
-    }
-}
-
 enum status link_drain(struct postgres_link *link, struct error *err)
 {
     struct error failed = { .status = STATUS_OK }, next;
@@ -396,14 +384,15 @@ enum status link_drain(struct postgres_link *link, struct error *err)
         PGresult *answer = NULL;
         if (link_answer(link, &answer, &next) == STATUS_OK)
             PQclear(answer);
-        else
-            failure_add(&failed, &next);
+        else if (failed.status == STATUS_OK) /* a connection that breaks behind it has undone the rest */
+            failed = next;
     }
     while (link->conn && link->syncs > 0) {
         PGresult *sync = NULL;
-        if (result_next(link, &sync, &next) != STATUS_OK)
-            failure_add(&failed, &next);
-        else if (PQresultStatus(sync) == PGRES_PIPELINE_SYNC)
+        enum status status = result_next(link, &sync, &next);
+        if (status != STATUS_OK && failed.status == STATUS_OK)
+            failed = next;
+        if (status == STATUS_OK && PQresultStatus(sync) == PGRES_PIPELINE_SYNC)
             link->syncs--;
         PQclear(sync);
     }

@@ -126,6 +126,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "WITH n AS (INSERT INTO shard (destination) SELECT destination FROM unnest($1) x(destination)"
         " ON CONFLICT (destination) DO NOTHING RETURNING id, destination) SELECT id, destination FROM n UNION ALL"
         " SELECT h.id, h.destination FROM unnest($1) x(destination) JOIN shard h ON h.destination = x.destination" },
+    /* Of the database: stores in two of its schemas may wait for each other here, as two keys of one number may, no more. */
     [ASK_CHAIN_LOCK] = { "chain_lock", "I",
         "SELECT pg_advisory_xact_lock(o.chain) FROM (SELECT DISTINCT chain FROM unnest($1) x(chain) ORDER BY 1) o" },
     [ASK_CHAINED] = { "chained", "BBI",
