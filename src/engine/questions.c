@@ -22,6 +22,7 @@ static void finish(struct question *question)
 /* A store across a network may be away, or too slow, or out of space to sort in. What it has is there. */
 static bool may_pass(enum status status)
 {
+    assert(status < STATUS_COUNT);
     return status == STATUS_AWAY || status == STATUS_BUSY || status == STATUS_FULL;
 }
 
