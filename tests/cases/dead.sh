@@ -18,6 +18,15 @@ for id in one two three; do
 done
 check "three are dead" until_true dead_are 3
 
+ask add orders --id one --data "bad one"
+check "who adds it again hears that it is dead" ended 0 'one' 'insist: it was there already and is dead; nothing was changed'
+ask events --type dead --destination orders
+check "events of a type and a destination" sh -c "[ \$(grep -c ' dead ' '$work/out') = 3 ] && [ \$(wc -l <'$work/out') = 4 ]"
+ask events --type dead --destination other
+check "none of another" test "$(wc -l <"$work/out")" = 1
+ask events --type lost
+check "no such type" ended 2 'insist: there is no type of event "lost"'
+
 # ---- since when ----
 has() { # COUNT ARGUMENTS...: how many are listed
     wanted=$1

@@ -11,7 +11,7 @@
 
 struct follow {
     struct client *client;
-    const char *job, *tenant; /* NULL: of all */
+    const char *job, *tenant, *destination, *type; /* NULL: of all */
     int64_t after;            /* where it begins, then the last event seen; negative: with what is new */
     /* Takes the events of one piece, an array; false: no more are wanted. */
     bool (*take)(void *context, const json_t *events);
@@ -84,6 +84,8 @@ static enum status read_stream(struct reading *reading, struct reply *ret_reply,
         url_number(&url, "after", follow->after);
     url_query(&url, "job", follow->job);
     url_query(&url, "tenant", follow->tenant);
+    url_query(&url, "destination", follow->destination);
+    url_query(&url, "type", follow->type);
     const struct request request = { .method = "GET", .url = &url, .take = take_bytes, .context = reading };
     enum status status = client_try(follow->client, &request, ret_reply, err);
     url_release(&url);
@@ -129,7 +131,7 @@ enum { LIMIT_DEFAULT = 100, POLL_MS = 500, NUMBER_MAX = INT32_MAX, REACH_FACTOR 
 
 struct events {
     const struct cli *cli;
-    const char *job, *tenant;
+    const char *job, *tenant, *destination, *type;
     bool follow;
     int64_t after; /* negative: not given */
     int64_t left;  /* events still wanted; negative: no limit */
@@ -174,6 +176,8 @@ static int ask(struct events *events, int64_t after, int64_t limit, bool filtere
     if (filtered) {
         url_query(&url, "job", events->job);
         url_query(&url, "tenant", events->tenant);
+        url_query(&url, "destination", events->destination);
+        url_query(&url, "type", events->type);
     }
     int code = client_call(&events->client, &(struct request){ .method = "GET", .url = &url }, ret_reply);
     if (code == EXIT_DONE)
@@ -329,6 +333,7 @@ static bool take_news(void *context, const json_t *rows)
 static int follow(struct events *events, bool *ret_refused)
 {
     struct follow stream = { .client = &events->client, .job = events->job, .tenant = events->tenant,
+                             .destination = events->destination, .type = events->type,
                              .after = events->after, .take = take_news, .context = events };
     int code = follow_events(&stream, ret_refused);
     events->after = stream.after > 0 ? stream.after : 0;
@@ -375,6 +380,8 @@ int command_events(struct cli *cli)
         { "after", '\0', .count = &events.after, .low = 0, .high = INT64_MAX },
         { "job", 'j', .value = &events.job },
         { "tenant", 't', .value = &events.tenant },
+        { "destination", 'd', .value = &events.destination },
+        { "type", '\0', .value = &events.type },
         { "limit", 'n', .count = &limit, .low = 1, .high = NUMBER_MAX },
         { "follow", 'f', .flag = &events.follow },
         { 0 },
