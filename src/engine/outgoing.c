@@ -186,6 +186,7 @@ static void on_batch_done(struct batch *batch)
     if (batch->status != STATUS_AWAY)
         ahead_note_commit(engine, engine_now(engine) - outgoing->began_at);
     engine->out.not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
+    assert((batch->status == STATUS_OK) == (engine->out.not_before == INSTANT_NONE)); /* it is not asked in a loop */
     if (batch->status == STATUS_OK)
         engine->out.full_until = INSTANT_NONE;
     else if (batch->status == STATUS_FULL)

@@ -510,13 +510,14 @@ static void log_step(const struct alert *alert, enum alert_step step)
 static void log_refused(struct alert *alert, const struct batch *batch)
 {
     const struct alert_type *type = &alert_types[alert->record.kind];
+    assert(alert->out == ALERT_SAME); /* it is to be written again */
     if (alert->refused)
         return;
     alert->refused = true;
     log_event(LOG_ERROR, "alert_not_written", FIELD_CSTR("alert", type->name),
-              FIELD_CSTR("severity", alert_severity_name(type->severity)), FIELD_TEXT("destination", alert->record.destination),
-              FIELD_TEXT("tenant", alert->record.tenant), FIELD_TEXT("reason", alert->record.reason),
-              FIELD_CSTR("error", batch->error.text));
+              FIELD_CSTR("severity", alert_severity_name(type->severity)),
+              FIELD_TEXT("destination", alert->record.destination), FIELD_TEXT("tenant", alert->record.tenant),
+              FIELD_TEXT("reason", alert->record.reason), FIELD_CSTR("error", batch->error.text));
 }
 
 static void alert_saved(const struct op_result *result)

@@ -14,6 +14,7 @@ enum {
     XPATH_BYTES_MAX = 1024,
     XPATH_STEPS_MAX = 1000000,
     SEARCHED_BYTES_MAX = 4 << 20,
+    LOCATION_BYTES_MAX = 512, /* of a redirect that is told */
 };
 
 /* What may stand at a place: a code, or what the destination calls the job. */
@@ -322,6 +323,13 @@ bool http_code_is(const struct text_list *rules, struct slice code)
             return true;
     }
     return false;
+}
+
+void http_redirect_append(long status, struct slice headers, struct buffer *out)
+{
+    struct slice location = http_header(headers, SLICE("Location"));
+    if (status / 100 == 3 && location.len > 0 && location.len <= LOCATION_BYTES_MAX)
+        buffer_printf(out, " (to %.*s, which is not followed)", SLICE_ARG(location));
 }
 
 static bool is_digits(struct slice text)

@@ -59,7 +59,10 @@ void http_reference_find(const struct text_list *places, const struct http_respo
 /* Whether any rule of the list is this code. "2xx" and its like mean the status, never a destination's own code. */
 bool http_code_is(const struct text_list *rules, struct slice code);
 
-/* Seconds or an HTTP-date; negative when the header is absent or is neither. A date in the past is 0. */
+/* Of a redirect, where it leads: nobody follows it, so somebody must change the url. */
+void http_redirect_append(long status, struct slice headers, struct buffer *out);
+
+/* Seconds, however many, or an HTTP-date; negative when the header is absent or is neither. A date in the past is 0. */
 int64_t http_retry_after_ms(struct slice value, instant now);
 
 #endif

@@ -24,7 +24,6 @@ enum {
     IDLE_HANDLES_MAX = 1024,
     HEADERS_BYTES_MAX = 64 * 1024,
     TEXT_BODY_BYTES_MAX = 8 * 1024, /* how much of a body an error text quotes */
-    LOCATION_BYTES_MAX = 512,       /* of a redirect that it tells */
     SAVED_BYTES_MAX = 16 * 1024, /* of a buffer that waits for its next use */
     PREPARED_LOOKED_AT = 8,     /* idle handles looked at for one that is prepared */
     KEEPALIVE_S = 30,
@@ -255,9 +254,7 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
         buffer_printf(&words->text, " (answer not searched: %s)", exchange->not_searched);
     else if (answer->unconfirmed)
         buffer_append(&words->text, SLICE(" without a reference"));
-    struct slice location = http_header(headers, SLICE("Location"));
-    if (exchange->status / 100 == 3 && location.len > 0 && location.len <= LOCATION_BYTES_MAX)
-        buffer_printf(&words->text, " (to %.*s, which is not followed)", SLICE_ARG(location));
+    http_redirect_append(exchange->status, headers, &words->text);
     if (!slice_is_blank(shown)) {
         buffer_append(&words->text, SLICE(": "));
         buffer_append(&words->text, shown);
