@@ -213,6 +213,12 @@ check "a full disk is noticed" ended 1 'insist: cannot write to standard output:
 { "$insist" jobs 2>"$work/err"; echo $? >"$work/code"; } | true
 check "a reader that went away is no news" test ! -s "$work/err"
 
+# ---- without a store ----
+mkdir "$work/empty"
+(cd "$work/empty" && run "$insist" audit verify; echo $code >"$work/code")
+code=$(cat "$work/code")
+check "audit verify elsewhere says where to run it" ended 1 'insist: cannot open data/insist.db: No such file or directory; run it in the folder'
+
 # ---- tokens ----
 ask token billing --scope enqueue,read --tenant 'acme "1"'
 check "a token" ended 0 'ins_' 'name: "billing"' 'scopes: [enqueue, read]' 'tenant: "acme \"1\""'

@@ -287,7 +287,9 @@ static int verify(struct audit *audit)
     if (status == STATUS_CORRUPT)
         return cli_fail(EXIT_FAILED, "%s: %s; events from there on prove nothing", place, err.text);
     if (status == STATUS_NOT_FOUND)
-        return cli_fail(EXIT_FAILED, "%s", err.text);
+        return cli_fail(EXIT_FAILED, "%s%s", err.text,
+                        audit->file ? "" : "; run it in the folder that the daemon runs in, or name its configuration with "
+                                           "-c");
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s: %s", place, err.text);
     append_chain(audit->cli, &check, &out);
