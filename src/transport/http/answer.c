@@ -14,7 +14,7 @@ enum {
     XPATH_BYTES_MAX = 1024,
     XPATH_STEPS_MAX = 1000000,
     SEARCHED_BYTES_MAX = 4 << 20,
-    LOCATION_BYTES_MAX = 512, /* of a redirect that is told */
+    LOCATION_BYTES_MAX = 512, /* of a redirect, as it is shown */
 };
 
 /* What may stand at a place: a code, or what the destination calls the job. */
