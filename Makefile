@@ -229,11 +229,11 @@ run: all
 runtests = INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) $(fixed_addresses) tools/runtests --results $(RESULTS) --jobs $(JOBS)
 # The sanitizers' shadow memory does not fit every kernel's random layout.
 fixed_addresses = $(if $(SANITIZE),$(shell setarch -R true 2>/dev/null && echo setarch -R))
-parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(1)) --output-sync=target
+parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) --output-sync=target
 define stages
 	@rm -f $(RESULTS)
 	@mkdir -p $(dir $(RESULTS))
-	+@$(MAKE) -k --no-print-directory $(call parallel,$(or $(3),$(JOBS))) RESULTS=$(RESULTS) $(2) $(1) || tools/runtests --results $(RESULTS) --broken stages
+	+@$(MAKE) -k --no-print-directory $(parallel) RESULTS=$(RESULTS) $(2) $(1) || tools/runtests --results $(RESULTS) --broken stages
 	@tools/runtests --sum $(RESULTS)
 endef
 
@@ -254,11 +254,11 @@ stage-thread-more:
 # place of a compiler. What cannot be built is tried again, told and counted by its stage.
 test:
 	@tools/deps test
-	+@$(MAKE) -k -s --no-print-directory $(call parallel,$(JOBS)) programs-of-all || :
-	$(call stages,$(test_stages:%=run-%),,$$(($(JOBS) + 1)))
+	+@$(MAKE) -k -s --no-print-directory $(parallel) programs-of-all || :
+	$(call stages,$(test_stages:%=run-%))
 
-# What takes long in one process, and what waits for processes, servers and browsers, begins first and goes beside what computes, one more
-# at once than there are processors; the many short programs are last, so that no processor waits at the end.
+# What takes long in one process, and what waits for processes, servers and browsers, begins first and goes beside what computes;
+# the many short programs are last, so that no processor waits at the end.
 test_stages := worlds-found sanitize crash thread browser install clients worlds nodes clang coverage house cases unit
 
 # In a make of its own each: a stage that has prerequisites would begin after all that have none.
