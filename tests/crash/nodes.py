@@ -206,8 +206,8 @@ class Schedule:
 
 
 def check_concurrency(tap, destination, rows, slack):
-    """Of a request whose sender is gone, the receiver hears a moment after that has ended it and begun another."""
-    spans = [(row[2], row[3] if row[4] else max(row[2], row[3] - slack), row) for row in rows]
+    """A sender that gives up begins another at once, and the receiver hears of the end a moment later: its limit counts."""
+    spans = [(row[2], row[3] if row[4] else min(row[3], row[2] + TIMEOUT_S - min(slack, TIMEOUT_S)), row) for row in rows]
     marks = sorted([(began, 1) for began, _, _ in spans] + [(ended, -1) for _, ended, _ in spans])
     most = now = fullest = 0
     for at, change in marks:
