@@ -67,6 +67,7 @@ struct setting {
     const char *(*check)(struct slice text);
     void (*special)(struct settings *settings, const struct node *node, void *field); /* of SETTING_SPECIAL */
     bool secret;                                                                      /* its value is never shown */
+    bool filled; /* a text that may not be empty: without it another store, or nobody's token, would be meant */
     size_t count_at;                                                                  /* of SETTING_ITEMS */
 };
 

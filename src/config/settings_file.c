@@ -39,7 +39,8 @@ static const struct section retention_section = { .name = "retention", SECTION_R
 
 static const struct setting auth_rows[] = {
     { "tokens_file", SETTING_PATH, AT(tokens_file),
-      .meaning = "The file with the tokens that clients must send. Required when listening beyond loopback." },
+      .meaning = "The file with the tokens that clients must send. Required when listening beyond loopback.",
+      .filled = true },
 };
 static const struct section auth_section = { .name = "auth", SECTION_ROWS(auth_rows) };
 
@@ -47,19 +48,19 @@ static const struct setting audit_rows[] = {
     { "key", SETTING_TEXT, AT(audit_key),
       .meaning = "A secret outside the store, as `${file:/path}`: the trail's hashes are made with it, so that who has the "
                  "store alone cannot write a trail that holds. It is never changed.",
-      .secret = true },
+      .secret = true, .filled = true },
 };
 static const struct section audit_section = { .name = "audit", SECTION_ROWS(audit_rows) };
 
 static const struct setting node_rows[] = {
     { "name", SETTING_TEXT, AT(node.name),
       .meaning = "What this node is called among those that share a store on PostgreSQL. Without one a daemon has the store "
-                 "for itself." },
+                 "for itself.", .check = check_name, .filled = true },
     { "url", SETTING_TEXT, AT(node.url),
       .meaning = "Where the other nodes reach this one, as `http://10.0.0.1:7878`; without it, as it listens." },
     { "token", SETTING_TEXT, AT(node.token),
       .meaning = "A secret that all nodes share, as `${file:/path}`: they pass calls on to each other with it.",
-      .secret = true },
+      .secret = true, .filled = true },
 };
 static const struct section node_section = { .name = "node", SECTION_ROWS(node_rows) };
 
@@ -67,7 +68,7 @@ static const struct setting file_rows[] = {
     { "listen", SETTING_ADDRESS, AT(listen), "127.0.0.1:7878", .meaning = "Where the HTTP interface listens." },
     { "store", SETTING_TEXT, AT(store), "sqlite:data/insist.db",
       .meaning = "Where jobs are kept: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory`.", .check = check_store,
-      .secret = true },
+      .secret = true, .filled = true },
     { "durability", SETTING_ENUM, AT(durability), "always",
       .meaning = "`always`: synced to disk before the answer. `everysec`: once a second; a crash can lose the last second.",
       .choices = durabilities },

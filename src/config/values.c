@@ -226,6 +226,10 @@ static bool text_read(struct settings *settings, const struct setting *row, stru
                       struct value_problem *why)
 {
     const char *value = row->fallback; /* empty text takes back what was given */
+    if (text.len == 0 && row->filled) {
+        snprintf(why->text, sizeof why->text, "%s is empty; write a text, or remove the line", row->name);
+        return false;
+    }
     if (text.len > TEXT_BYTES_MAX) {
         snprintf(why->text, sizeof why->text, "%s has %zu bytes; the limit is %d", row->name, text.len, TEXT_BYTES_MAX);
         return false;

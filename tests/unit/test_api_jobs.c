@@ -391,6 +391,8 @@ static void one_job_is_acted_upon(void **state)
         { "retry a waiting one, corrected", "POST", "/v1/jobs/wait/retry", "{\"payload\":\"fine\"}", 200, NULL, NULL },
         { "cancel a waiting one", "POST", "/v1/jobs/wait2/cancel", NULL, 200, NULL, "\"state\":\"cancelled\"" },
         { "cancel again", "POST", "/v1/jobs/wait2/cancel", NULL, 409, "state_forbids", "cancelled" },
+        { "resend of a cancelled one", "POST", "/v1/jobs/wait2/resend", NULL, 409, "state_forbids", "add it with another id" },
+        { "retry of a cancelled one", "POST", "/v1/jobs/wait2/retry", NULL, 409, "state_forbids", "add it with another id" },
         { "cancel a completed one", "POST", "/v1/jobs/done/cancel", NULL, 409, "state_forbids", "completed" },
         { "cancel a pending one", "POST", "/v1/jobs/pend/cancel?tenant=t", NULL, 200, NULL, "\"status\":\"CANCELLED\"" },
         { "cancel nobody", "POST", "/v1/jobs/nope/cancel", NULL, 404, "job_not_found", NULL },

@@ -24,6 +24,7 @@ static const char *title_of(int status)
         { 408, "Request Timeout" },
         { 409, "Conflict" },
         { 413, "Payload Too Large" },
+        { 415, "Unsupported Media Type" },
         { 417, "Expectation Failed" },
         { 421, "Misdirected Request" },
         { 422, "Unprocessable Content" },

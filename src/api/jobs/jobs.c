@@ -82,7 +82,8 @@ static void job_was_read(struct call *call)
     else
         call_problem(
             call, 404, "job_not_found",
-            "there is no job \"%.*s\" without a tenant; name its tenant with ?tenant=NAME, or find it with GET /v1/jobs?id=",
+            "there is no job \"%.*s\" without a tenant; name its tenant (--tenant T, ?tenant=T), or find it in all of them "
+            "(insist job ID, GET /v1/jobs?id=ID)",
             SLICE_ARG(call->parameters[0]));
 }
 
@@ -303,24 +304,34 @@ static void answer_purged(struct call *call)
     call_answer_send(call, 200);
 }
 
+/* What its state does not allow, and what can be done instead; the words are those of the calls and of the commands. */
+static void answer_forbidden(struct call *call, const struct store_op *op)
+{
+    enum job_state state = op->job.ret_state;
+    const char *only = op->kind == OP_PURGE    ? "dead letters can be purged"
+                       : op->kind == OP_CANCEL ? "pending and waiting jobs can be cancelled"
+                       : op->kind != OP_REDRIVE ? "pending, waiting and running jobs can be given another priority"
+                       : op->job.resend         ? "completed jobs can be sent once more (resend)"
+                                                : "dead and waiting jobs can be tried again (retry)";
+    const char *instead = "";
+    if (state == STATE_CANCELLED)
+        instead = "; a cancelled one stays so: add it with another id, or with this one when retention.completed is over";
+    else if (op->kind == OP_REDRIVE && (state == STATE_PENDING || state == STATE_RUNNING))
+        instead = "; it is sent without that, see why";
+    else if (op->kind == OP_REDRIVE)
+        instead = op->job.resend ? "; use retry" : "; use resend";
+    call_problem(call, 409, "state_forbids", "the job is %s; only %s%s", job_state_name(state), only, instead);
+}
+
 static void answer_action(struct call *call)
 {
     const struct store_op *op = &call->batch->ops[0];
-    const char *state = job_state_name(op->job.ret_state);
     if (call->batch->status != STATUS_OK)
         call_store_problem(call, call->batch->status, &call->batch->error);
     else if (op->status == STATUS_NOT_FOUND)
         call_problem(call, 404, "job_not_found", "the job has just been deleted");
-    else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE && op->job.resend)
-        call_problem(call, 409, "state_forbids", "the job is %s; only completed jobs can be sent once more; see /retry",
-                     state);
-    else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE)
-        call_problem(call, 409, "state_forbids", "the job is %s; only dead and waiting jobs can be tried again", state);
     else if (op->status == STATUS_CONFLICT)
-        call_problem(call, 409, "state_forbids", "the job is %s; only %s", state,
-                     op->kind == OP_PURGE    ? "dead letters can be purged"
-                     : op->kind == OP_CANCEL ? "pending and waiting jobs can be cancelled"
-                                           : "pending, waiting and running jobs can be given another priority");
+        answer_forbidden(call, op);
     else if (op->status != STATUS_OK)
         call_problem(call, 422, "refused", "the store refused it: %s", status_name(op->status));
     else if (op->kind == OP_PURGE)

@@ -283,7 +283,8 @@ static bool is_found(struct call *call)
         redrive_record_release(&record);
     }
     if (!seen)
-        call_problem(call, 404, "redrive_not_found", "there is no redrive \"%.*s\"; GET /v1/dead/redrives lists them",
+        call_problem(call, 404, "redrive_not_found",
+                     "there is no redrive \"%.*s\"; insist dead redrives, or GET /v1/dead/redrives, lists them",
                      SLICE_ARG(call->parameters[0]));
     return seen;
 }

@@ -349,7 +349,8 @@ static void answer_one(struct call *call)
         return;
     }
     buffer_release(&body);
-    call_problem(call, 404, "erasure_not_found", "there is no erasure \"%.*s\"; GET /v1/erasures lists them",
+    call_problem(call, 404, "erasure_not_found",
+                 "there is no erasure \"%.*s\"; insist subject erasures, or GET /v1/erasures, lists them",
                  SLICE_ARG(call->parameters[0]));
 }
 

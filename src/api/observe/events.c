@@ -113,7 +113,8 @@ static bool read_types(struct call *call, uint32_t *ret_types)
         struct slice name = slice_trim((struct slice){ rest.data, end });
         enum event_type type = event_type_from_name(name);
         if (type == EVENT_TYPE_NONE)
-            return call_problem(call, 422, "invalid_type", "there is no type of event \"%s\"; /openapi.json lists them",
+            return call_problem(call, 422, "invalid_type",
+                                "there is no type of event \"%s\"; insist help events, or /openapi.json, lists them",
                                 quote(name).text);
         types |= UINT32_C(1) << type;
         rest = slice_from_offset(rest, end < rest.len ? end + 1 : end);

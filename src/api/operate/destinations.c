@@ -306,7 +306,8 @@ static void not_found(struct call *call, struct slice name)
         call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; did you mean \"%s\"?",
                      quote(name).text, nearest.name);
     else
-        call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; GET /v1/destinations lists them",
+        call_problem(call, 404, "destination_not_found",
+                     "there is no destination \"%s\"; insist dest, or GET /v1/destinations, lists them",
                      quote(name).text);
 }
 

@@ -192,6 +192,17 @@ static bool address_is_clean(struct call *call)
     return clean;
 }
 
+/* Compressed bytes would be taken for what they are not. False: answered already. */
+static bool body_is_plain(struct call *call)
+{
+    struct slice coding = call_header(call, SLICE("Content-Encoding"));
+    if (call->body.len == 0 || coding.len == 0 || slice_equal_nocase(coding, SLICE("identity")))
+        return true;
+    return call_problem(call, 415, "unsupported_encoding",
+                        "the body has Content-Encoding %s, which is not taken; send it as it is, without that header",
+                        quote(coding).text);
+}
+
 /* HEAD is GET, and the answer leaves the body out. */
 static const char *method_of(const struct http_head *head)
 {
@@ -249,7 +260,7 @@ void api_request(void *context, struct client *client, const struct http_head *h
     else if (api->stopping)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
     else if (authorise(call) && address_is_clean(call) && query_is_known(call) && is_for_caller(call) &&
-             (!call->route->members || body_read(call)) && has_room(call))
+             body_is_plain(call) && (!call->route->members || body_read(call)) && has_room(call))
         call->route->handle(call);
 }
 

@@ -317,9 +317,10 @@ static int show_id(UNUSED const struct cli *cli, json_t *answer, struct buffer *
     if (!json_is_string(id))
         return cli_fail(EXIT_FAILED, "the daemon's answer has no id; is it of another version?");
     const char *state = member_text(answer, "state");
-    bool ended = state && (strcmp(state, "dead") == 0 || strcmp(state, "cancelled") == 0);
-    if (json_is_false(json_object_get(answer, "created")) && ended) /* it will not be sent, which is hardly what was meant */
-        fprintf(stderr, "insist: it was there already and is %s; nothing was changed\n", state);
+    bool dead = state && strcmp(state, "dead") == 0, cancelled = state && strcmp(state, "cancelled") == 0;
+    if (json_is_false(json_object_get(answer, "created")) && (dead || cancelled)) /* which is hardly what was meant */
+        fprintf(stderr, "insist: it was there already and is %s; nothing was changed: %s\n", state,
+                dead ? "insist retry tries it again" : "to have it sent, give it another id");
     show_value(id, SHOW_TEXT, out);
     buffer_append_byte(out, '\n');
     warning_tell(answer);
