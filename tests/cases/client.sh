@@ -108,8 +108,17 @@ answers='{
     "GET /v1/stats": [401, {'$problem'}, "{\"type\":\"unauthorized\",\"detail\":\"a token is needed\"}"],
     "POST /v1/jobs": [422, {'$problem'}, "{\"type\":\"invalid_id\",\"detail\":\"id is \\u001b[31mwrong\"}"],
     "GET /v1/jobs/a": [409, {'$problem'}, "{\"title\":\"no\"}"],
-    "GET /v1/jobs/b": [503, {'$problem', "Retry-After": "7"}, "{\"detail\":\"the disk is full\"}"],
+    "GET /v1/jobs/b": [503, {'$problem', "Retry-After": "60"}, "{\"detail\":\"the disk is full\"}"],
+    "GET /v1/jobs/owner/why": [[503, {'$problem', "Retry-After": "1"}, "{\"detail\":\"no node owns it\"}"],
+                               [200, {}, "{\"id\":\"owner\",\"state\":\"dead\",\"destination\":\"claims\",\"reason\":\"so\"}"]],
+    "POST /v1/destinations/owner/pause": [503, {'$problem', "Retry-After": "1"}, "{\"detail\":\"no node owns it\"}"],
     "GET /v1/jobs/c": [500, {}, "<html>"],
+    "GET /v1/dead/export?destination=foreign": [200, {"Insist-Api": null}, "<html>"],
+    "GET /v1/reports/daily?format=text": [200, {"Insist-Api": null, "Content-Type": "text/plain"}, "Please log in"],
+    "GET /v1/reports/daily?format=json": [200, {"Insist-Api": null, "Content-Type": "application/json"}, "{}"],
+    "GET /v1/subjects/ana": [200, {"Insist-Api": null, "Content-Type": "application/x-ndjson"}, "{}\n"],
+    "GET /v1/jobs?limit=5": [200, {"Insist-Api": null}, "{\"jobs\":[]}"],
+    "GET /v1/jobs/foreign": [404, {"Insist-Api": null}, "{\"detail\":\"Not Found\"}"],
     "GET /v1/jobs/d": [200, {}, "<html>"],
     "GET /v1/jobs/asked": [200, {}, "{\"id\":\"asked\",\"attempts\":[{\"attempt\":1,\"class\":\"in_doubt\"},{\"attempt\":1,\"class\":\"delivered\",\"step\":\"verify\"}]}"],
     "GET /v1/jobs/sent": [200, {}, "{\"id\":\"sent\",\"attempts\":[{\"attempt\":1,\"class\":\"delivered\"}]}"],
@@ -149,13 +158,34 @@ check "422 as JSON" ended 2 '{"type":"invalid_id","detail":"id is \u001b[31mwron
 ask job a --tenant ''
 check "409" ended 1 'insist: no'
 ask job b --tenant ''
-check "503 says when" ended 1 'insist: the disk is full; try again in 7 s'
+check "503 says when" ended 1 'insist: the disk is full; try again in 60 s'
+ask why owner --tenant ''
+check "a question is asked again when the daemon says so" ended 0 'insist: no node owns it; trying again for up to 15 s' 'owner is dead at claims'
+ask dest pause owner
+check "an order is not" ended 1 'insist: no node owns it; try again in 1 s'
+check "it was given once" test "$(grep -c owner/pause "$work/requests")" = 1
 ask job c --tenant ''
-check "an answer without a reason" ended 1 "insist: $INSIST_SERVER answered with HTTP status 500 and not as insist does" 'is it another service'
+check "an answer without a reason" ended 1 'insist: the daemon refused, with HTTP status 500'
 ask doctor -c /dev/null
-check "the doctor tells another service from a daemon" ended 1 "$INSIST_SERVER answers with HTTP 200 and not as insist does"
-ask job d
-check "an answer that is not JSON" ended 1 'is not JSON; is it an insist daemon?'
+check "the doctor tells another service from a daemon" ended 1 "$INSIST_SERVER answered with HTTP status 200 and not as insist does"
+foreign() { # ARGUMENTS...
+    ask "$@"
+    check "another service: $*" ended 1 "insist: $INSIST_SERVER answered with HTTP status" 'and not as insist does; is it another service'
+    check "another service says nothing: $*" test ! -s "$work/out"
+}
+foreign dead export --destination foreign
+foreign dead export --destination foreign --out "$work/foreign"
+check "another service leaves no file" test ! -e "$work/foreign"
+foreign report daily
+foreign report daily -o json
+foreign report daily --html "$work/foreign"
+foreign subject history ana
+foreign subject erase ana --dry-run
+foreign jobs --limit 5 -o json
+foreign job foreign --tenant ''
+foreign events --follow
+ask job d --tenant ''
+check "an answer that is not JSON" ended 1 'is not JSON; is it of another version?'
 ask tenants
 check "an answer of another shape" ended 1 'has no "tenants"'
 ask jobs

@@ -3,7 +3,8 @@
 Writes its port to FOLDER/port and keeps what comes: FOLDER/requests has one line a request (method, path, headers and
 the body in hexadecimal, as JSON). A body that starts with "bad" gets 503, with "never" 499, with "odd" 418 the first time;
 the texts of the last two are never the same. One that starts with "refused" gets 403 until there is a FOLDER/open. With ANSWERS, a JSON object from "METHOD path"
-to [status, headers, body], it answers as that says.
+to [status, headers, body] or a list of these, one after the other, it answers as that says, and as a daemon does: with Insist-Api, unless that is
+among the headers as null.
 """
 import http.server
 import json
@@ -38,10 +39,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with open(os.path.join(folder, "requests"), "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         known = answers.get(f"{self.command} {self.path}")
+        if known and isinstance(known[0], list):
+            known = known.pop(0) if len(known) > 1 else known[0]
         status, headers, text = known or judge(body)
+        headers = {"Insist-Api": "1", **headers} if known else headers
         self.send_response(status)
         for name, value in headers.items():
-            self.send_header(name, value)
+            if value is not None:
+                self.send_header(name, value)
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
         self.wfile.write(text.encode())

@@ -43,7 +43,7 @@ static const struct {
 
 static void check_answer(const char *answer, const char *request, int status, bool cached)
 {
-    static const char *const all[] = { "\r\nX-Content-Type-Options: nosniff\r\n",
+    static const char *const all[] = { "\r\nInsist-Api: 1\r\n", "\r\nX-Content-Type-Options: nosniff\r\n",
                                        "\r\nCross-Origin-Resource-Policy: same-origin\r\n" };
     char first[32];
     const char *saved = cached ? "\r\nCache-Control: no-cache\r\n" : "\r\nCache-Control: no-store\r\n";

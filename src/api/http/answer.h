@@ -14,7 +14,10 @@ struct http_server;
  * What is answered is for who asked: no browser is to guess that it is a script, no page of others to take it into
  * itself, and nothing to keep it.
  */
-#define ANSWER_FOR_ALL "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+/* The first says who answers: a command takes no other service's page, nor a proxy's, for the daemon's word. */
+#define ANSWER_OURS "Insist-Api"
+#define ANSWER_FOR_ALL                                                                                                      \
+    ANSWER_OURS ": 1\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
 #define ANSWER_NOT_CACHED "Cache-Control: no-store\r\n"
 
 enum { ANSWER_IN_CHUNKS = -1, ANSWER_TO_THE_END = -2 };

@@ -1,5 +1,6 @@
 #include "cli/talk/client.h"
 
+#include "api/http/answer.h"
 #include "cli/talk/bar.h"
 #include "cli/talk/show.h"
 
@@ -10,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     URL_BYTES_MAX = 64 << 10,
     CONNECT_TIMEOUT_MS = 10 * 1000,
     STALL_TIMEOUT_S = 60, /* without a byte in either direction */
+    AGAIN_S = 15,         /* a look is tried again for so long: by then a dead node's destinations have another owner */
 };
 
 /* ---- Addresses ---- */
@@ -149,9 +152,15 @@ struct receiving {
     CURL *curl;
     struct reply *reply;
     const struct request *request;
-    int failure; /* errno of the sink */
     bool enough; /* who takes it wants no more */
 };
+
+/* Whether a daemon answers: another service, or a proxy before it, does not say so. */
+static bool is_ours(CURL *curl)
+{
+    struct curl_header *header;
+    return curl_easy_header(curl, ANSWER_OURS, 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+}
 
 static size_t receive(char *data, size_t size, size_t count, void *context)
 {
@@ -159,18 +168,14 @@ static size_t receive(char *data, size_t size, size_t count, void *context)
     struct slice bytes = { data, size * count };
     long status = 0;
     curl_easy_getinfo(receiving->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (!is_ours(receiving->curl))
+        return 0;
     if (receiving->request->take && status / 100 == 2) {
         receiving->enough = !receiving->request->take(receiving->request->context, bytes);
         return receiving->enough ? 0 : bytes.len;
     }
-    if (receiving->request->sink == 0 || status / 100 != 2) {
-        buffer_append(&receiving->reply->body, bytes);
-        return buffer_status(&receiving->reply->body) == STATUS_OK ? bytes.len : 0;
-    }
-    if (cli_write(receiving->request->sink, bytes) == STATUS_OK)
-        return bytes.len;
-    receiving->failure = errno;
-    return 0;
+    buffer_append(&receiving->reply->body, bytes);
+    return buffer_status(&receiving->reply->body) == STATUS_OK ? bytes.len : 0;
 }
 
 static struct curl_slist *request_headers(const struct client *client, const struct request *request)
@@ -218,13 +223,17 @@ static void set_options(CURL *curl, const struct client *client, const struct re
 static enum status explain(const struct client *client, CURLcode result, const struct receiving *receiving,
                            const char *message, struct error *err)
 {
-    long number = 0;
+    long number = 0, answered = 0;
     curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &number);
+    curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &answered);
+    if (answered > 0 && !is_ours(client->curl))
+        return error_set(err, STATUS_IO,
+                         "%s answered with HTTP status %ld and not as insist does; is it another service, or a proxy before "
+                         "the daemon? --server or INSIST_SERVER names the daemon",
+                         client->base, answered);
     if (result == CURLE_COULDNT_CONNECT)
         return error_set(err, STATUS_IO, "cannot reach %s: %s; is the daemon running? start it with: insist serve",
                          client->base, number != 0 ? strerror((int)number) : message);
-    if (result == CURLE_WRITE_ERROR && receiving->failure != 0)
-        return error_set(err, STATUS_IO, "cannot write the answer: %s", strerror(receiving->failure));
     if (result == CURLE_WRITE_ERROR && buffer_status(&receiving->reply->body) == STATUS_LIMIT)
         return error_set(err, STATUS_LIMIT, "the answer of %s is longer than %d bytes; ask for less with --limit",
                          client->base, CLI_OUTPUT_BYTES_MAX);
@@ -255,7 +264,7 @@ enum status client_try(struct client *client, const struct request *request, str
         set_options(curl, client, request, headers, &receiving, message);
         curl_easy_setopt(curl, CURLOPT_URL, url.data);
         CURLcode result = curl_easy_perform(curl);
-        if (result != CURLE_OK && !receiving.enough)
+        if ((result != CURLE_OK || !is_ours(curl)) && !receiving.enough)
             status = explain(client, result, &receiving, message, err);
     }
     if (status == STATUS_OK) {
@@ -286,8 +295,8 @@ void reply_append(const struct reply *reply, struct buffer *out)
         buffer_append_byte(out, '\n');
 }
 
-/* What a problem document says; any other answer is not the daemon's, which says why it refuses. */
-static void append_reason(const struct client *client, const struct reply *reply, struct buffer *out)
+/* What a problem document says. */
+static void append_reason(const struct reply *reply, struct buffer *out)
 {
     struct slice body = buffer_slice(&reply->body);
     json_t *problem = json_loadb(body.data, body.len, JSON_ALLOW_NUL, NULL);
@@ -297,10 +306,7 @@ static void append_reason(const struct client *client, const struct reply *reply
     if (json_is_string(detail))
         plain_append((struct slice){ json_string_value(detail), json_string_length(detail) }, out);
     else
-        buffer_printf(out,
-                      "%s answered with HTTP status %d and not as insist does; is it another service, or a proxy before "
-                      "the daemon? --server or INSIST_SERVER names the daemon",
-                      client->base, reply->status);
+        buffer_printf(out, "the daemon refused, with HTTP status %d", reply->status);
     json_decref(problem);
 }
 
@@ -309,7 +315,7 @@ int client_refused(const struct client *client, const struct reply *reply)
     bool invalid = reply->status == 400 || reply->status == 413 || reply->status == 422;
     int code = invalid ? EXIT_USAGE : EXIT_FAILED;
     struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
-    append_reason(client, reply, &text);
+    append_reason(reply, &text);
     if (reply->status == 401 || reply->status == 403)
         buffer_append_text(&text, client->cli->token ? "; another token is given with --token or INSIST_TOKEN"
                                                      : "; give a token with --token or INSIST_TOKEN");
@@ -324,10 +330,30 @@ int client_refused(const struct client *client, const struct reply *reply)
     return cli_print(&out, code);
 }
 
+/* Waits as long as a daemon that cannot say now asks for, and says so the first time. False: that was enough. */
+static bool wait_again(const struct reply *reply, int64_t *waited_s)
+{
+    struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
+    if (reply->status != 503 || reply->retry_after_s <= 0 || reply->retry_after_s > AGAIN_S - *waited_s)
+        return false;
+    append_reason(reply, &text);
+    if (*waited_s == 0 && buffer_status(&text) == STATUS_OK)
+        fprintf(stderr, "insist: %s; trying again for up to %d s\n", text.data, AGAIN_S);
+    buffer_release(&text);
+    *waited_s += reply->retry_after_s;
+    nanosleep(&(struct timespec){ .tv_sec = (time_t)reply->retry_after_s }, NULL);
+    return true;
+}
+
 int client_call(struct client *client, const struct request *request, struct reply *ret_reply)
 {
     struct error err;
+    int64_t waited_s = 0;
     enum status status = client_try(client, request, ret_reply, &err);
+    while (status == STATUS_OK && strcmp(request->method, "GET") == 0 && wait_again(ret_reply, &waited_s)) {
+        reply_release(ret_reply);
+        status = client_try(client, request, ret_reply, &err);
+    }
     if (status != STATUS_OK)
         return cli_fail(status == STATUS_INVALID ? EXIT_USAGE : EXIT_FAILED, "%s", err.text);
     return ret_reply->status / 100 == 2 ? EXIT_DONE : client_refused(client, ret_reply);
@@ -338,7 +364,7 @@ int reply_json(const struct client *client, const struct reply *reply, json_t **
     struct slice body = buffer_slice(&reply->body);
     json_t *json = json_loadb(body.data, body.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
     if (!json)
-        return cli_fail(EXIT_FAILED, "%s answered with something that is not JSON; is it an insist daemon?", client->base);
+        return cli_fail(EXIT_FAILED, "the answer of %s is not JSON; is it of another version?", client->base);
     *ret_json = json;
     return EXIT_DONE;
 }
@@ -413,24 +439,20 @@ static bool take_download(void *context, struct slice bytes)
     struct download *download = context;
     for (size_t i = 0; i < bytes.len; i++)
         download->lines += bytes.data[i] == '\n';
-    bar_show(&download->bar, download->lines, 0, "lines");
+    if (!isatty(download->descriptor)) /* else it would stand among the lines themselves */
+        bar_show(&download->bar, download->lines, 0, "lines");
     if (cli_write(download->descriptor, bytes) == STATUS_OK)
         return true;
     download->failure = errno;
     return false;
 }
 
-/* How far it is, is shown only where it does not stand among the lines themselves. */
 static int download_to(const struct cli *cli, struct url *url, int descriptor)
 {
     struct client client;
     struct reply reply = { 0 };
     struct download download = { .descriptor = descriptor, .bar = bar_begin(false) };
-    struct request request = { .method = "GET", .url = url, .take = take_download, .context = &download };
-    if (isatty(descriptor)) {
-        request.take = NULL;
-        request.sink = descriptor;
-    }
+    const struct request request = { .method = "GET", .url = url, .take = take_download, .context = &download };
     int code = client_open(cli, &client);
     if (code == EXIT_DONE)
         code = client_call(&client, &request, &reply);

@@ -52,14 +52,12 @@ struct request {
     struct url *url;
     const char *content_type; /* NULL: application/json */
     struct slice body;        /* .data NULL: none */
-    int sink; /* a descriptor that a good answer's body is written to as it comes; 0: it is held in the reply */
-    /* Is given a good answer's body as it comes; false: that was enough, and the connection is closed. NULL: as `sink` says.
-     */
+    /* Is given a good answer's body as it comes; false: that was enough. NULL: it is held in the reply. */
     bool (*take)(void *context, struct slice bytes);
     void *context;
 };
 
-/* STATUS_OK when there was an answer, of whatever status. The reply is the caller's to release. */
+/* STATUS_OK when a daemon answered, with whatever status. The reply is the caller's to release. */
 enum status client_try(struct client *client, const struct request *request, struct reply *ret_reply,
                        struct error *err) MUST_CHECK;
 void reply_release(struct reply *reply);
@@ -67,7 +65,7 @@ void reply_release(struct reply *reply);
 /* The message and the exit code of an answer that is not 2xx. With --output json its body is printed, too. */
 int client_refused(const struct client *client, const struct reply *reply);
 
-/* As client_try, with messages: EXIT_DONE only for a good answer. */
+/* As client_try, with messages: EXIT_DONE only for a good answer. A GET that gets 503 is tried again for a while. */
 int client_call(struct client *client, const struct request *request, struct reply *ret_reply);
 
 /* The body as JSON; EXIT_FAILED after its message when it is none. */
