@@ -8,7 +8,9 @@
 #include "base/status.h"
 #include "engine/saved/waits.h"
 
+struct arena;
 struct engine;
+struct saved;
 
 /*
  * A lane that somebody is about to ask of, or to give orders about, as the store names it: it may be forgotten here. Without
@@ -50,5 +52,11 @@ struct alert_ack {
  */
 enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack, struct saved_wait *wait,
                              struct error *err) MUST_CHECK;
+/*
+ * Alerts that stand and that the store has refused so far, as on a full disk: the newest first, in the form in which they
+ * will be saved; only those whose id is before `before`, where that is not empty. *ret_more: there are more than `max`.
+ */
+enum status engine_alerts_unwritten(const struct engine *engine, struct slice before, size_t max, struct arena *memory,
+                                    struct saved **ret_alerts, size_t *ret_count, bool *ret_more) MUST_CHECK;
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
+#include "support/store_faulty.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -25,6 +26,12 @@ static const char tokens[] =
 static int setup(void **state)
 {
     *state = api_fixture_new(&(struct api_fixture_settings){ .config = config });
+    return 0;
+}
+
+static int setup_faulty(void **state)
+{
+    *state = api_fixture_new(&(struct api_fixture_settings){ .config = config, .faulty = true });
     return 0;
 }
 
@@ -56,6 +63,14 @@ static size_t count_of(struct api_fixture *fixture, const char *path)
     size_t count = json_array_size(reply_at(&reply, "alerts"));
     reply_release(&reply);
     return count;
+}
+
+static int reply_status(struct api_fixture *fixture, const char *path)
+{
+    struct reply reply = http_do(fixture, "POST", path, NULL);
+    int status = reply.status;
+    reply_release(&reply);
+    return status;
 }
 
 static void await_count(struct api_fixture *fixture, const char *path, size_t count)
@@ -255,9 +270,41 @@ static void nobody_adds_to_those_who_are_told(void **state)
     }
 }
 
+/* An alert that no disk has room for is listed all the same, in its place, once, and when there is room again. */
+static void a_full_store_hides_none(void **state)
+{
+    struct api_fixture *fixture = *state;
+    hold(fixture, "other", "{\"enter\":true}");
+    await_count(fixture, "/v1/alerts", 1);
+    store_faulty_set(api_fixture_store(fixture), FAULTY_APPLY, 1, true, STATUS_FULL);
+    struct reply reply = http_do(fixture, "POST", "/v1/destinations/web/contingency", "{\"enter\":true}");
+    check(reply.status == 503, "%d %s", reply.status, reply.body);
+    reply_release(&reply);
+    await_count(fixture, "/v1/alerts?destination=web", 1);
+    await_count(fixture, "/v1/alerts?state=all", 2);
+    await_count(fixture, "/v1/alerts?state=cleared", 0);
+    reply = http_do(fixture, "GET", "/v1/alerts?limit=1", NULL);
+    assert_string_equal(reply_text(&reply, "alerts.0.destination"), "web");
+    assert_string_equal(reply_text(&reply, "alerts.0.state"), "standing");
+    char path[256];
+    snprintf(path, sizeof path, "/v1/alerts?limit=2&cursor=%s", reply_text(&reply, "next"));
+    check(count_of(fixture, path) == 1, "%s", path);
+    snprintf(path, sizeof path, "/v1/alerts/%s/ack", reply_text(&reply, "alerts.0.id"));
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", path, NULL);
+    check(reply.status == 503 && strstr(reply.body, "make room on its disk first"), "%d %s", reply.status, reply.body);
+    reply_release(&reply);
+    store_faulty_set(api_fixture_store(fixture), FAULTY_APPLY, 0, false, STATUS_FULL);
+    for (instant end = clock_now() + MINUTE_MS; clock_now() < end && reply_status(fixture, path) != 200; poll(NULL, 0, 5))
+        api_fixture_advance(fixture, SECOND_MS);
+    check(reply_status(fixture, path) == 200, "%s is not written", path);
+    check(count_of(fixture, "/v1/alerts") == 2, "%zu", count_of(fixture, "/v1/alerts"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_full_store_hides_none, setup_faulty, teardown),
         cmocka_unit_test_setup_teardown(standing_and_over, setup, teardown),
         cmocka_unit_test_setup_teardown(somebody_acknowledges, setup, teardown),
         cmocka_unit_test_setup_teardown(pages_go_on_among_those_that_are_over, setup, teardown),

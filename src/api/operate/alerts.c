@@ -26,6 +26,9 @@ struct alert_page {
     struct slice last; /* id of the last one that was looked at; empty: none */
     bool more;         /* in this space */
     bool in_cleared;   /* which it is */
+    struct saved *unwritten; /* what stands and is not in the store, which may be full */
+    size_t unwritten_count;
+    bool unwritten_more, no_memory;
 };
 
 static bool is_text(const json_t *root, const char *name, struct slice wanted)
@@ -46,6 +49,39 @@ static bool is_wanted(const struct alert_page *page, struct slice value)
     return wanted;
 }
 
+/* False: the page is full, and more follow. */
+static bool put_alert(struct call *call, struct alert_page *page, const struct saved *alert)
+{
+    if (page->written == page->limit) {
+        page->more = true;
+        return false;
+    }
+    page->last = alert->name;
+    page->looked_at++;
+    if (is_wanted(page, alert->value)) {
+        json_put_raw(&call->answer.json, alert->value);
+        page->written++;
+    }
+    return true;
+}
+
+/* Those that are newer than the next one that the store has (NULL: it has no more). False: as above. */
+static bool put_unwritten(struct call *call, struct alert_page *page, const struct saved *next)
+{
+    for (; page->unwritten_count > 0; page->unwritten++, page->unwritten_count--) {
+        int order = next ? slice_compare(page->unwritten->name, next->name) : 1;
+        if (order < 0)
+            return true;
+        if (order > 0 && !put_alert(call, page, page->unwritten)) /* else it has been written meanwhile */
+            return false;
+    }
+    if (page->unwritten_more) {
+        page->more = true;
+        page->looked_at = LOOKED_AT_MAX;
+    }
+    return !page->unwritten_more;
+}
+
 static enum status write_some(struct call *call, struct store_reader *reader, struct alert_page *page, struct error *err)
 {
     struct slice space = page->in_cleared ? SPACE_ALERT_CLEARED : SPACE_ALERT;
@@ -54,18 +90,11 @@ static enum status write_some(struct call *call, struct store_reader *reader, st
     size_t max = page->limit > ROWS_AT_ONCE_MIN ? page->limit : ROWS_AT_ONCE_MIN;
     enum status status = reader->ops->reader_saved_list(reader, space, page->last, max, &call->memory, &saved, &count, err);
     page->more = status == STATUS_OK && count == max;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        if (page->written == page->limit) {
-            page->more = true;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        if (!put_unwritten(call, page, &saved[i]) || !put_alert(call, page, &saved[i]))
             return STATUS_OK;
-        }
-        page->last = saved[i].name;
-        page->looked_at++;
-        if (!is_wanted(page, saved[i].value))
-            continue;
-        json_put_raw(&call->answer.json, saved[i].value);
-        page->written++;
-    }
+    if (status == STATUS_OK && !page->more)
+        put_unwritten(call, page, NULL);
     return status;
 }
 
@@ -102,12 +131,37 @@ static void answer_page(struct call *call)
     call_answer_send(call, 200);
 }
 
+static void begin_reading(struct call *call)
+{
+    json_member_array(call_answer(call), "alerts");
+    call_read(call, read_page, answer_page);
+}
+
+static bool run_unwritten(struct call *call, struct engine *engine)
+{
+    struct alert_page *page = call->context;
+    page->no_memory = engine_alerts_unwritten(engine, page->last, page->limit, &call->memory, &page->unwritten,
+                                              &page->unwritten_count, &page->unwritten_more) != STATUS_OK;
+    return true;
+}
+
+static void after_unwritten(struct call *call)
+{
+    const struct alert_page *page = call->context;
+    if (page->no_memory)
+        call_no_memory(call);
+    else
+        begin_reading(call);
+}
+
 static void begin_page(struct call *call)
 {
     struct alert_page *page = call->context;
     page->in_cleared = !page->view;
-    json_member_array(call_answer(call), "alerts");
-    call_read(call, read_page, answer_page);
+    if (page->view)
+        ask_here(call, run_unwritten, after_unwritten);
+    else
+        begin_reading(call);
 }
 
 /* A list of what nothing is called would be empty, and look like good news. False: answered already. */

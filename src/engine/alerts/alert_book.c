@@ -336,6 +336,12 @@ static void take_ack(struct alert_book *book, struct alert *alert, instant now)
     set_step(book, alert, ends ? ALERT_CLEARED : ALERT_ACKNOWLEDGED);
 }
 
+/* It stands, and the store refused it. */
+static bool is_unwritten(const struct alert *alert)
+{
+    return !alert->written && alert->refused;
+}
+
 enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack, struct saved_wait *wait, struct error *err)
 {
     struct alert_book *book = engine->alerts.book;
@@ -344,6 +350,8 @@ enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack,
         alert = alert->next;
     bool theirs = alert && (!ack->tenant.data || (alert_types[alert->record.kind].of_tenant &&
                                                   slice_equal(alert->record.tenant, ack->tenant)));
+    if (theirs && is_unwritten(alert))
+        return error_set(err, STATUS_FULL, "the store has not taken this alert yet; make room on its disk first");
     if (!theirs || !alert->written || alert->record.cleared_at != INSTANT_NONE)
         return error_set(err, STATUS_NOT_FOUND, "no alert \"%.*s\" stands; it may be over", SLICE_ARG(ack->id));
     if (engine->stopping)
@@ -362,7 +370,7 @@ enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack,
 
 /* ---- into the store ---- */
 
-static struct slice record_text(const struct alert *alert, const char *note, struct arena *memory)
+static struct slice record_text(const struct alert *alert, enum alert_step step, const char *note, struct arena *memory)
 {
     assert(alert->record.id.len > 0);
     struct buffer out;
@@ -373,7 +381,7 @@ static struct slice record_text(const struct alert *alert, const char *note, str
         json_member_text(&json, "note", note);
         json_name(&json, "alert");
     }
-    alert_record_write(&json, &alert->record, alert->step);
+    alert_record_write(&json, &alert->record, step);
     if (note)
         json_object_end(&json);
     struct slice text =
@@ -395,7 +403,7 @@ static bool add_save(struct engine *engine, struct alert *alert, struct slice sp
     alert->out = alert->step;
     op->kind = OP_SAVE;
     op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), alert->record.id) };
-    op->save.value = present ? record_text(alert, NULL, outgoing_memory(engine)) : SLICE("");
+    op->save.value = present ? record_text(alert, alert->step, NULL, outgoing_memory(engine)) : SLICE("");
     return op->save.name.data && op->save.value.data;
 }
 
@@ -418,7 +426,7 @@ static bool add_event(struct engine *engine, const struct alert *alert)
     if (!op)
         return !name;
     op->kind = OP_NOTE;
-    op->data = record_text(alert, name, outgoing_memory(engine));
+    op->data = record_text(alert, alert->step, name, outgoing_memory(engine));
     return op->data.data != NULL;
 }
 
@@ -478,6 +486,36 @@ static bool write_step(struct engine *engine, struct alert *alert)
     return false;
 }
 
+static bool is_unwritten_before(const struct alert *alert, struct slice before)
+{
+    return is_unwritten(alert) && (before.len == 0 || slice_compare(alert->record.id, before) < 0);
+}
+
+enum status engine_alerts_unwritten(const struct engine *engine, struct slice before, size_t max, struct arena *memory,
+                                    struct saved **ret_alerts, size_t *ret_count, bool *ret_more)
+{
+    const struct alert *first = engine->alerts.book ? engine->alerts.book->first : NULL;
+    size_t count = 0;
+    for (const struct alert *alert = first; alert; alert = alert->next)
+        count += is_unwritten_before(alert, before);
+    struct saved *alerts = arena_alloc(memory, (max + 1) * sizeof *alerts);
+    bool whole = alerts != NULL;
+    size_t at = count; /* they are in the order in which they were raised */
+    for (const struct alert *alert = first; alert && whole; alert = alert->next) {
+        if (!is_unwritten_before(alert, before) || at-- > max)
+            continue;
+        alerts[at] = (struct saved){ .name = arena_copy(memory, alert->record.id),
+                                     .value = record_text(alert, ALERT_RAISED, NULL, memory) };
+        whole = alerts[at].name.data && alerts[at].value.data;
+    }
+    if (!whole)
+        return STATUS_NO_MEMORY;
+    *ret_alerts = alerts;
+    *ret_count = count < max ? count : max;
+    *ret_more = count > max;
+    return STATUS_OK;
+}
+
 void alerts_write(struct engine *engine)
 {
     struct alert_book *book = engine->alerts.book;
@@ -506,7 +544,7 @@ static void log_step(const struct alert *alert, enum alert_step step)
     buffer_release(&summary);
 }
 
-/* A list and a message have it when the store has it, which may be when a full disk is over: the log does not wait. */
+/* A message and the trail have it when the store has it, which may be when a full disk is over: the log does not wait. */
 static void log_refused(struct alert *alert, const struct batch *batch)
 {
     const struct alert_type *type = &alert_types[alert->record.kind];
