@@ -145,7 +145,10 @@ int cli_main(int argc, char **argv)
         daemon_let_reload(); /* no daemon: it ends by it, as everything does */
     cli.argc = argc - first;
     cli.argv = argv + first;
-    return cli.command->run(&cli);
+    code = cli.command->run(&cli);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    return errno == EPIPE ? EXIT_FAILED : cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
 }
 
 const char *cli_config_path(void)

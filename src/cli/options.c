@@ -256,6 +256,14 @@ bool command_options(struct cli *cli, const struct option_row *rows, size_t argu
     return true;
 }
 
+int options_filled(const struct cli *cli, const struct option_row *rows)
+{
+    for (; rows && rows->name; rows++)
+        if (rows->value && *rows->value && !**rows->value)
+            return cli_usage(cli->command->name, "--%s is empty; leave it out, or say which", rows->name);
+    return EXIT_DONE;
+}
+
 const char *arguments_action(const struct cli *cli)
 {
     return cli->arguments.count > 0 ? cli->arguments.items[0] : "list";

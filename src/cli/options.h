@@ -42,6 +42,9 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
  */
 bool command_options(struct cli *cli, const struct option_row *rows, size_t arguments_max) MUST_CHECK;
 
+/* EXIT_USAGE after a message when one was given an empty text, as by a variable that is not set: it would choose nothing. */
+int options_filled(const struct cli *cli, const struct option_row *rows);
+
 /* What a command that lists is to do: its first argument, or "list" without one. */
 const char *arguments_action(const struct cli *cli);
 /* For one that can do nothing else. False: the command is done, with cli->code. */

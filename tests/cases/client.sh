@@ -40,6 +40,10 @@ refused '--metadata is a JSON object' add claims --data x --metadata '[1]'
 refused 'with --batch each line' add claims --batch --id x
 refused '--state is pending' jobs --state lost
 refused '--limit is a whole number' jobs --limit 0
+refused '--code is empty; leave it out, or say which' dead purge --destination claims --code '' --yes
+refused '--tenant is empty; leave it out, or say which' jobs --tenant ''
+refused 'the name is empty' job ''
+refused 'the name is empty' dest pause ''
 refused 'name the job' job
 refused 'name the job' why
 refused 'name the job' retry
@@ -91,6 +95,9 @@ check "a token with a space" ended 2 'insist: the token has a space'
 ask add claims "$work/none"
 check "a payload that is not there" ended 2 "insist: cannot open $work/none: No such file or directory"
 
+ask --server http://127.0.0.1:1 errors forget ''
+check "an empty name in an address" ended 2 'insist: the name is empty'
+
 # ---- no daemon ----
 ask --server http://127.0.0.1:1 jobs
 check "no daemon" ended 1 'insist: cannot reach http://127.0.0.1:1: Connection refused; is the daemon running? start it with: insist serve'
@@ -139,6 +146,7 @@ answers='{
     "POST /v1/jobs/batch": [200, {}, "{\"accepted\":1,\"duplicates\":0,\"rejected\":[],\"warning\":\"it is\\u001b[2J late\"}"],
     "GET /v1/jobs/w/why": [200, {}, "{\"id\":\"w\",\"state\":\"pending\",\"destination\":\"claims\",\"reason\":\"so\",\"queue\":{\"ahead\":12,\"before\":40,\"tenants\":3,\"expected_at\":\"2025-01-12T10:51:41.234Z\"}}"],
     "GET /v1/tenants?destination=x&limit=100": [200, {}, "{\"tenants\":[{\"tenant\":\"acme\",\"destination\":\"x\",\"fairness\":{\"weight\":4,\"currentPriority\":2,\"roundsWithoutProcessing\":3,\"totalProcessed\":1234}}],\"next\":null}"],
+    "POST /v1/dead/purge": [200, {}, "{\"matched\":2,\"purged\":2}"],
     "POST /v1/jobs/%2E%2E/cancel": [200, {}, "{\"id\":\"..\",\"state\":\"cancelled\",\"priority\":\"high\"}"]
 }'
 python3 "$root/tests/cases/receiver.py" "$work" "$answers" &
@@ -240,6 +248,9 @@ check "a note that is no text" ended 2 'insist: standard input is not UTF-8 text
 "$insist" jobs >/dev/full 2>"$work/err"
 code=$?
 check "a full disk is noticed" ended 1 'insist: cannot write to standard output: No space left on device'
+"$insist" dead purge --all --yes >/dev/full 2>"$work/err"
+code=$?
+check "a full disk is noticed by what prints a line" ended 1 'insist: cannot write to standard output: No space left on device'
 { "$insist" jobs 2>"$work/err"; echo $? >"$work/code"; } | true
 check "a reader that went away is no news" test ! -s "$work/err"
 

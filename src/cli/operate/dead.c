@@ -538,6 +538,8 @@ int command_dead(struct cli *cli)
     };
     if (!command_options(cli, rows, 2))
         return cli->code;
+    if (options_filled(cli, rows) != EXIT_DONE)
+        return EXIT_USAGE;
     const char *what = arguments_action(cli);
     bool is_known = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -125,6 +125,8 @@ int action_run(const struct cli *cli, const struct action *action)
 {
     struct buffer body = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     char *tenant = NULL;
+    if (!*action->name)
+        return cli_usage(cli->command->name, "the name is empty");
     if (action->of_job) {
         int found = job_tenant(cli, action->name, action->tenant, &tenant);
         if (found != EXIT_DONE)

@@ -48,6 +48,7 @@ static void append_escaped(struct buffer *out, const char *text)
 void url_segment(struct url *url, const char *text)
 {
     buffer_append_byte(&url->text, '/');
+    url->unnamed = url->unnamed || !*text;
     /* A segment of dots alone would be taken for a folder on the way. */
     if (strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
         buffer_append_text(&url->text, text[1] ? "%2E%2E" : "%2E");
@@ -257,7 +258,9 @@ enum status client_try(struct client *client, const struct request *request, str
     struct curl_slist *headers = request_headers(client, request);
     enum status status =
         buffer_status(&request->url->text) != STATUS_OK ? buffer_status(&request->url->text) : buffer_status(&url);
-    if (status != STATUS_OK || !headers) {
+    if (request->url->unnamed) {
+        status = error_set(err, STATUS_INVALID, "the name is empty");
+    } else if (status != STATUS_OK || !headers) {
         status =
             error_set(err, status == STATUS_LIMIT ? STATUS_INVALID : STATUS_NO_MEMORY, "the request's address is too long");
     } else {

@@ -19,6 +19,7 @@ enum { CLIENT_PAGE_MAX = 1000 }; /* rows of a list that the daemon gives at once
 struct url {
     struct buffer text;
     bool queried; /* the first ? is there */
+    bool unnamed; /* a segment is empty, so that it would be another address */
 };
 
 /* `path` is plain and starts with a slash. */

@@ -133,7 +133,9 @@ int pages_print(const struct cli *cli, const struct pages *pages, const struct o
     walk.cursor = pages->cursor ? strdup(pages->cursor) : NULL;
     buffer_init(&walk.out, CLI_OUTPUT_BYTES_MAX);
     show_table_init(&walk.table, walk.columns, pages->columns, pages->column_count);
-    int code = client_open(cli, &walk.client);
+    int code = options_filled(cli, rows);
+    if (code == EXIT_DONE)
+        code = client_open(cli, &walk.client);
     if (code == EXIT_DONE)
         code = next_page(&walk);
     while (code == EXIT_DONE && wants_more(&walk))
