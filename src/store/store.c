@@ -277,13 +277,19 @@ bool job_id_number(struct slice id, uint64_t *ret_number)
     return made_id_parts(id, &time, ret_number);
 }
 
-/* Ids made here are ordered by time and so are their keys: an index of them grows at its end, where it is cheap. */
+/*
+ * Ids made here are ordered by time and so are their keys: an index of them grows at its end, where it is cheap. No name has
+ * the key 0, which stands for none.
+ */
 uint64_t job_key(struct slice tenant, struct slice id)
 {
-    uint64_t time, number;
-    if (made_id_parts(id, &time, &number))
-        return time << 16 | (number & 0xffff);
+    uint64_t time, number, key;
+    if (made_id_parts(id, &time, &number)) {
+        key = time << 16 | (number & 0xffff);
+        return key > 0 ? key : 1;
+    }
     uint64_t mine = hash_slice(0, 0, tenant) & ((UINT64_C(1) << JOB_KEY_TENANT_BITS) - 1);
     /* It has 63 bits, since backends keep it as a signed number. */
-    return hash_slice(0, 1, id) >> (JOB_KEY_TENANT_BITS + 1) << JOB_KEY_TENANT_BITS | mine;
+    key = hash_slice(0, 1, id) >> (JOB_KEY_TENANT_BITS + 1) << JOB_KEY_TENANT_BITS | mine;
+    return key > 0 ? key : 1;
 }

@@ -486,6 +486,27 @@ static void an_id_that_looks_made_is_one_like_any_other(void **state)
     assert_state(f, other, STATE_PENDING);
 }
 
+/* The least and the greatest that can be written so, and those between whose time or number is nothing. */
+static void an_id_at_the_limits_of_a_made_one_is_found_again(void **state)
+{
+    struct store_fixture *f = *state;
+    static const char *const ids[] = { "00000000000000000000000000", "00000000000000000000002000",
+                                       "0000000000ZZZ0000000000000", "ZZZZZZZZZZZZZZZZZZZZZZZZZZ",
+                                       "ZZZZZZZZZZ0000000000000000", "0000000000ZZZZZZZZZZZZZZZZ" };
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        struct store_op given = insert_op(f, "d", "t", ids[i]), again = given;
+        assert_run(f, &given, STATUS_OK);
+        assert_false(given.insert.ret_existed);
+        assert_run(f, &again, STATUS_OK);
+        assert_true(again.insert.ret_existed);
+        assert_int_equal(again.insert.ret_seq, given.insert.ret_seq);
+        assert_int_equal(read_job(f, "t", ids[i]).seq, given.insert.ret_seq);
+        struct store_op cancel = job_op(OP_CANCEL, "t", ids[i]);
+        assert_run(f, &cancel, STATUS_OK);
+        assert_int_equal(cancel.job.ret_seq, given.insert.ret_seq);
+    }
+}
+
 const struct store_case store_cases_name[] = {
     { "states allow what the table says", states_allow_what_the_table_says },
     { "a cancelled job is never claimed", a_cancelled_job_is_never_claimed },
@@ -505,5 +526,6 @@ const struct store_case store_cases_name[] = {
     { "a purged job leaves its history", a_purged_job_leaves_its_history },
     { "a deleted id can be used again", a_deleted_id_can_be_used_again },
     { "an id that looks made is one like any other", an_id_that_looks_made_is_one_like_any_other },
+    { "an id at the limits of a made one is found again", an_id_at_the_limits_of_a_made_one_is_found_again },
     { 0 },
 };
