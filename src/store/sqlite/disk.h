@@ -40,6 +40,8 @@ enum status sqlite_store_tend(struct store *store, instant now, struct error *er
 
 /* ---- log.c ---- */
 
+/* SQLite's result: the log is written back and cut. Who reads what was before is not waited for: SQLITE_BUSY. */
+int sqlite_log_cut(sqlite3 *db) MUST_CHECK;
 /* Makes the log longer when there is little left of it; before a batch. */
 enum status sqlite_log_reserve(struct sqlite_store *store, struct error *err) MUST_CHECK;
 /* From now on a commit writes the log in one piece where it may, and no frame before its place in the index is there. */

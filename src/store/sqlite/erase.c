@@ -91,10 +91,7 @@ enum status sqlite_scrub_load(struct sqlite_store *store, struct error *err)
 /* What the log holds goes to the file, and the log is cut, unless somebody reads what was before: then it is tried again. */
 static enum status log_cut(struct sqlite_store *store, bool *ret_cut, struct error *err)
 {
-    assert(sqlite3_get_autocommit(store->db));
-    sqlite3_busy_timeout(store->db, 0);
-    int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
+    int result = sqlite_log_cut(store->db);
     *ret_cut = result == SQLITE_OK;
     if (*ret_cut)
         store->log.pages = 0, store->log.bytes = 0;

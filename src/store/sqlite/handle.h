@@ -140,7 +140,7 @@ struct sqlite_store {
     struct store base;
     struct store_settings settings;
     char *path;
-    int lock_fd;
+    int lock_fd, file_fd; /* of the lock's file, and of the database's own lock */
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct lane_table lanes; /* those that have jobs */

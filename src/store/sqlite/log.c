@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+int sqlite_log_cut(sqlite3 *db)
+{
+    assert(sqlite3_get_autocommit(db));
+    sqlite3_busy_timeout(db, 0);
+    int result = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+    return result;
+}
+
 /* --- made longer ahead of use ------------------------------------------------------------------- */
 
 /* Zeros at the end of the log, and synced. A full disk is left to the batch, which may still have room. */

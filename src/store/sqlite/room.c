@@ -201,8 +201,8 @@ void sqlite_room_spare(struct sqlite_store *store, instant now)
 /* ---- the log ---- */
 
 /*
- * Where the log cannot be written back for want of room, it is written over itself and synced: that needs none, and then
- * all of it is on the disk, whatever an earlier sync has lost.
+ * Where the log cannot be written back, for want of room or because somebody reads, it is written over itself and synced:
+ * that needs neither, and then all of it is on the disk, whatever an earlier sync has lost.
  */
 int sqlite_room_settle(struct sqlite_store *store)
 {

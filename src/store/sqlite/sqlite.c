@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { READER_CACHE_KB = 8 * 1024 };
@@ -90,7 +92,7 @@ static enum status lock_busy(int fd, const char *path, struct error *err)
     char pid[24] = "";
     ssize_t got = pread(fd, pid, sizeof pid - 1, 0);
     if (got <= 0)
-        return error_set(err, STATUS_BUSY, "%s is held by another process", path);
+        return error_set(err, STATUS_BUSY, "%s is held by another process: a store is for one daemon", path);
     return error_set(err, STATUS_BUSY,
                      "%s is held by process %.*s: a store is for one daemon; stop that one, or name another store", path,
                      (int)strcspn(pid, "\n"), pid);
@@ -105,11 +107,26 @@ static enum status lock_take(struct sqlite_store *store, struct error *err)
     store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (store->lock_fd < 0)
         return error_set(err, STATUS_IO, "cannot open %s: %s", path, strerror(errno));
-    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EWOULDBLOCK)
-            return lock_busy(store->lock_fd, store->path, err);
-        return error_set(err, STATUS_IO, "cannot lock %s: %s", path, strerror(errno));
-    }
+    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return STATUS_OK;
+    if (errno == EWOULDBLOCK)
+        return lock_busy(store->lock_fd, store->path, err);
+    return error_set(err, STATUS_IO, "cannot lock %s: %s", path, strerror(errno));
+}
+
+/*
+ * The database has a lock too: that file beside it may be removed by who takes it for a leftover, and is another one where
+ * the store goes by a second name. Not where the file system makes one of this lock and of SQLite's, which are others.
+ */
+static enum status lock_file(struct sqlite_store *store, struct error *err)
+{
+    assert(store->lock_fd >= 0 && store->file_fd < 0);
+    struct statfs facts;
+    store->file_fd = open(store->path, O_RDONLY | O_CLOEXEC);
+    bool apart = store->file_fd >= 0 && fstatfs(store->file_fd, &facts) == 0 && facts.f_type != NFS_SUPER_MAGIC &&
+                 facts.f_type != SMB2_SUPER_MAGIC && facts.f_type != CIFS_SUPER_MAGIC;
+    if (apart && flock(store->file_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return lock_busy(store->lock_fd, store->path, err);
     /* The pid is for people; the lock is what counts, so a disk without room for a number is no reason to refuse. */
     if (ftruncate(store->lock_fd, 0) == 0)
         (void)!dprintf(store->lock_fd, "%d\n", (int)getpid());
@@ -172,9 +189,8 @@ static int wal_grown(void *context, sqlite3 *db, const char *name, int pages)
  */
 static enum status log_settle(struct sqlite_store *store, struct error *err)
 {
-    assert(sqlite3_get_autocommit(store->db));
-    int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    if ((result & 0xff) == SQLITE_FULL)
+    int result = sqlite_log_cut(store->db);
+    if ((result & 0xff) == SQLITE_FULL || (result & 0xff) == SQLITE_BUSY) /* busy: somebody reads what was before */
         result = sqlite_room_settle(store);
     return result == SQLITE_OK ? STATUS_OK : sqlite_failure(store->db, result, "write back the log", err);
 }
@@ -303,6 +319,8 @@ static void store_free(struct sqlite_store *store)
         close(store->log.index_fd);
     if (store->folder.fd >= 0)
         close(store->folder.fd);
+    if (store->file_fd >= 0) /* after SQLite's own: its locks on the file would go with it */
+        close(store->file_fd);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store->path);
@@ -325,7 +343,7 @@ static enum status handle_new(struct slice place, struct sqlite_store **ret_stor
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
     }
-    store->lock_fd = store->log.index_fd = store->folder.fd = -1;
+    store->lock_fd = store->file_fd = store->log.index_fd = store->folder.fd = -1;
     store->spare_at = INSTANT_NONE;
     store->newest_at = store->seals.head_at = INSTANT_NONE;
     if (asprintf(&store->path, "%s%.*s", folder, SLICE_ARG(place)) < 0) {
@@ -372,6 +390,8 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
         status = lock_take(store, err);
     if (status == STATUS_OK)
         status = sqlite_make_begin(store->path, err);
+    if (status == STATUS_OK)
+        status = lock_file(store, err);
     if (status == STATUS_OK)
         status = database_open(store, err);
     if (status == STATUS_OK)
