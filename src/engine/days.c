@@ -48,8 +48,7 @@ static void ended_saved(const struct op_result *result)
 static bool save(struct engine *engine, struct dest *dest, const struct daybook *book, const char *date, op_done *done,
                  struct slice space, struct slice name)
 {
-    struct buffer text;
-    buffer_init(&text, DAY_TEXT_BYTES_MAX);
+    struct buffer text = buffer_up_to(DAY_TEXT_BYTES_MAX);
     struct json_writer json = json_writer(&text);
     daybook_write(&json, book, date);
     struct store_op *op = buffer_status(&text) == STATUS_OK ? outgoing_add(engine, done, dest) : NULL;

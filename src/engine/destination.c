@@ -176,13 +176,11 @@ static void write_reason(struct json_writer *json, const char *name, const char 
 static struct slice state_text(const struct dest *dest, const struct dest_change *change, bool whole, struct arena *memory)
 {
     assert(change->change && (!change->lane || change->lane->dest == dest));
-    struct buffer state;
     struct gate_saved saved = gate_save(&dest->gate);
     if (dest->holds.asked_alone)
         saved.closed_until = INSTANT_NONE; /* the tenant's, and saved with it */
-    buffer_init(&state, whole ? STATE_BYTES_MAX : EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&state);
-    json_object_begin(&json);
+    struct buffer state = buffer_up_to(whole ? STATE_BYTES_MAX : EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_begin(&state);
     json_member_text(&json, "destination", dest->name);
     json_member_text(&json, "change", change->change);
     write_reason(&json, "cause", change->cause);

@@ -200,8 +200,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
     const struct answer *answer = input->answer;
     bool failed = decision->verdict != VERDICT_COMPLETE;
     char reason[DECISION_REASON_BYTES_MAX];
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_int(&json, "attempt", job->attempts);
     json_member_int(&json, "duration_ms", answer->duration_ms);
     json_member_text(&json, "class", outcome_name(decision->outcome));
@@ -211,8 +210,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
     if (job->step != STEP_SEND)
         json_member_text(&json, "step", job->step == STEP_VERIFY ? "verify" : "poll");
     if (failed) {
-        struct buffer masked;
-        buffer_init(&masked, EVENT_ERROR_BYTES_MAX);
+        struct buffer masked = buffer_up_to(EVENT_ERROR_BYTES_MAX);
         redact(&masked, error_text(answer), EVENT_ERROR_BYTES_MAX);
         json_member_string(&json, "error", buffer_slice(&masked));
         buffer_release(&masked);
@@ -249,8 +247,7 @@ static enum status keep_texts(const struct settlement_input *input, const struct
     settle->error = arena_copy(memory, failed ? error : SLICE(""));
     settle->reference = arena_copy(memory, input->answer->reference);
 
-    struct buffer data;
-    buffer_init(&data, EVENT_DATA_BYTES_MAX);
+    struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
     event_data(input, decision, &data);
     op->data = buffer_status(&data) == STATUS_OK ? arena_copy(memory, buffer_slice(&data)) : (struct slice){ NULL, 0 };
     buffer_release(&data);

@@ -208,8 +208,7 @@ bool learning_rule(struct slice code, struct slice sample, bool spaced, struct b
 bool learning_propose(struct slice destination, enum outcome outcome, struct slice code, struct slice sample, bool spaced,
                       struct buffer *out)
 {
-    struct buffer rule;
-    buffer_init(&rule, 2 * RULE_BYTES_MAX);
+    struct buffer rule = buffer_up_to(2 * RULE_BYTES_MAX);
     bool found = learning_rule(code, sample, spaced, &rule);
     if (found) {
         struct slice text = buffer_slice(&rule);

@@ -27,8 +27,7 @@ static int64_t *count_of(struct alert_book *book, struct dest *dest, enum alert_
 static char *key_of(const struct alert_subject *subject)
 {
     assert(subject->kind < ALERT_KIND_COUNT && (subject->dest || !alert_types[subject->kind].of_tenant));
-    struct buffer key;
-    buffer_init(&key, SIZE_MAX / 4);
+    struct buffer key = buffer_up_to(SIZE_MAX / 4);
     buffer_append_text(&key, alert_types[subject->kind].name);
     buffer_append_byte(&key, '/');
     buffer_append_text(&key, subject->dest ? subject->dest->name : "");
@@ -373,8 +372,7 @@ enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack,
 static struct slice record_text(const struct alert *alert, enum alert_step step, const char *note, struct arena *memory)
 {
     assert(alert->record.id.len > 0);
-    struct buffer out;
-    buffer_init(&out, 2 * ALERT_RECORD_BYTES_MAX);
+    struct buffer out = buffer_up_to(2 * ALERT_RECORD_BYTES_MAX);
     struct json_writer json = json_writer(&out);
     if (note) {
         json_object_begin(&json);
@@ -531,10 +529,9 @@ static void log_step(const struct alert *alert, enum alert_step step)
     const struct alert_type *type = &alert_types[alert->record.kind];
     bool calm = step == ALERT_CLEARED || step == ALERT_ACKNOWLEDGED;
     const char *name = step_name(alert, step);
-    struct buffer summary;
     if (!name)
         return;
-    buffer_init(&summary, ALERT_RECORD_BYTES_MAX);
+    struct buffer summary = buffer_up_to(ALERT_RECORD_BYTES_MAX);
     alert_record_summary(&alert->record, step, &summary);
     log_event(calm ? LOG_INFO : type->severity == SEVERITY_CRITICAL ? LOG_ERROR : LOG_WARN, name,
               FIELD_CSTR("alert", type->name), FIELD_CSTR("severity", alert_severity_name(type->severity)),

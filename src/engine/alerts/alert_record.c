@@ -70,8 +70,7 @@ void alert_record_write(struct json_writer *json, const struct alert_record *rec
     static const char *const units[] = { [MEASURE_NONE] = NULL, [MEASURE_JOBS] = "jobs", [MEASURE_MS] = "ms",
                                          [MEASURE_SHARE] = "share" };
     const struct alert_type *type = &alert_types[record->kind];
-    struct buffer summary;
-    buffer_init(&summary, ALERT_RECORD_BYTES_MAX);
+    struct buffer summary = buffer_up_to(ALERT_RECORD_BYTES_MAX);
     alert_record_summary(record, step, &summary);
     json_object_begin(json);
     json_member_string(json, "id", record->id);

@@ -357,10 +357,8 @@ static void save_age(struct engine *engine, struct dest *dest, instant now)
     struct store_op *op = outgoing_add(engine, NULL, NULL);
     if (!op)
         return;
-    struct buffer value;
-    buffer_init(&value, ALERT_RECORD_BYTES_MAX);
-    struct json_writer json = json_writer(&value);
-    json_object_begin(&json);
+    struct buffer value = buffer_up_to(ALERT_RECORD_BYTES_MAX);
+    struct json_writer json = json_begin(&value);
     json_member_int(&json, "count", alerts->age.count);
     json_member_int(&json, "created_mean", (int64_t)alerts->age.created_mean);
     json_member_int(&json, "fed_at", alerts->age.fed_at);
@@ -393,8 +391,7 @@ static void read_store(struct engine *engine)
         .disk_free = engine->ports.disk_free ? engine->ports.disk_free(engine->ports.context) : -1,
         .disk_free_min = engine->config->disk_free_bytes,
     };
-    struct buffer reason;
-    buffer_init(&reason, ALERT_REASON_BYTES_MAX);
+    struct buffer reason = buffer_up_to(ALERT_REASON_BYTES_MAX);
     buffer_append_int64(&reason, fill.pending);
     buffer_append_text(&reason, " jobs wait, limits.pending is ");
     buffer_append_int64(&reason, fill.pending_max);

@@ -87,8 +87,7 @@ static void write_letter(struct json_writer *json, const struct dead_letter *let
 
 static void write_letter_mail(struct json_writer *json, const struct dead_letter *letter, struct slice error)
 {
-    struct buffer text;
-    buffer_init(&text, PAYLOAD_BYTES_MAX);
+    struct buffer text = buffer_up_to(PAYLOAD_BYTES_MAX);
     buffer_printf(&text, "[insist] %.*s: %.*s at %.*s", SLICE_ARG(letter->dead_code), SLICE_ARG(letter->job->id),
                   SLICE_ARG(letter->destination));
     json_member_string(json, "subject", buffer_slice(&text));
@@ -114,12 +113,10 @@ static void write_addresses(struct json_writer *json, const struct notify_config
 static struct slice letter_payload(const struct notify_config *notify, bool mail, const struct dead_letter *letter,
                                    instant now, struct arena *memory)
 {
-    struct buffer out, error;
-    buffer_init(&out, PAYLOAD_BYTES_MAX);
-    buffer_init(&error, LETTER_ERROR_BYTES_MAX);
+    struct buffer out = buffer_up_to(PAYLOAD_BYTES_MAX);
+    struct buffer error = buffer_up_to(LETTER_ERROR_BYTES_MAX);
     redact(&error, letter->error, LETTER_ERROR_BYTES_MAX); /* it leaves the house */
-    struct json_writer json = json_writer(&out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(&out);
     write_addresses(&json, notify);
     if (!notify->webhook)
         write_letter_mail(&json, letter, buffer_slice(&error));
@@ -146,8 +143,7 @@ size_t notify_count(const struct config *config, const struct alert_record *reco
 static void write_subject(struct json_writer *json, const struct alert_record *record, enum alert_step step)
 {
     const struct alert_type *type = &alert_types[record->kind];
-    struct buffer subject;
-    buffer_init(&subject, ALERT_RECORD_BYTES_MAX);
+    struct buffer subject = buffer_up_to(ALERT_RECORD_BYTES_MAX);
     buffer_printf(&subject, "[insist] %s%s: %s%s%.*s", step == ALERT_CLEARED ? "over, " : "",
                   alert_severity_name(type->severity), type->name, record->destination.len > 0 ? " at " : "",
                   SLICE_ARG(record->destination));
@@ -158,9 +154,8 @@ static void write_subject(struct json_writer *json, const struct alert_record *r
 static void write_text(struct json_writer *json, const struct alert_record *record, enum alert_step step)
 {
     assert(record->state.raised_at != INSTANT_NONE);
-    struct buffer text;
     char at[INSTANT_TEXT_BYTES];
-    buffer_init(&text, PAYLOAD_BYTES_MAX);
+    struct buffer text = buffer_up_to(PAYLOAD_BYTES_MAX);
     alert_record_summary(record, step, &text);
     instant_format(record->state.raised_at, at);
     buffer_printf(&text, "\n\nalert: %s\nseverity: %s\nraised: %s\n", alert_types[record->kind].name,
@@ -191,10 +186,8 @@ static void write_event(struct json_writer *json, const struct alert_record *rec
 static struct slice payload_of(const struct notify_config *notify, bool mail, const struct alert_record *record,
                                enum alert_step step, instant now, struct arena *memory)
 {
-    struct buffer out;
-    buffer_init(&out, PAYLOAD_BYTES_MAX);
-    struct json_writer json = json_writer(&out);
-    json_object_begin(&json);
+    struct buffer out = buffer_up_to(PAYLOAD_BYTES_MAX);
+    struct json_writer json = json_begin(&out);
     write_addresses(&json, notify);
     if (!notify->webhook) {
         write_subject(&json, record, step);
@@ -278,10 +271,8 @@ enum status report_job(const struct config *config, const struct notify_config *
 {
     assert(report->id.len > 0 && report->id.len <= JOB_ID_BYTES_MAX);
     bool mail = goes_by_mail(config, notify);
-    struct buffer out;
-    buffer_init(&out, REPORT_MESSAGE_BYTES_MAX);
-    struct json_writer json = json_writer(&out);
-    json_object_begin(&json);
+    struct buffer out = buffer_up_to(REPORT_MESSAGE_BYTES_MAX);
+    struct json_writer json = json_begin(&out);
     write_addresses(&json, notify);
     if (!notify->webhook) {
         json_member_string(&json, "subject", report->title);

@@ -28,8 +28,7 @@ static void read_away(struct engine *engine, const struct source_figures *source
 {
     instant now = engine_now(engine);
     int64_t longest = 0;
-    struct buffer reason;
-    buffer_init(&reason, ALERT_REASON_BYTES_MAX);
+    struct buffer reason = buffer_up_to(ALERT_REASON_BYTES_MAX);
     for (size_t i = 0; i < count; i++) {
         int64_t away_ms = sources[i].state == SOURCE_AWAY && now > sources[i].since ? now - sources[i].since : 0;
         longest = away_ms > longest ? away_ms : longest;
@@ -51,8 +50,7 @@ static void read_memory(struct engine *engine, const struct source_figures *sour
     } levels[] = { { ALERT_REDIS_NEARLY_FULL, 0.9 }, { ALERT_REDIS_FILLING, 0.8 } };
     double most = 0;
     bool higher = false;
-    struct buffer reason;
-    buffer_init(&reason, ALERT_REASON_BYTES_MAX);
+    struct buffer reason = buffer_up_to(ALERT_REASON_BYTES_MAX);
     for (size_t i = 0; i < count; i++) {
         double share = redis_health_share(&sources[i].redis);
         most = share > most ? share : most;
@@ -71,8 +69,7 @@ static void read_memory(struct engine *engine, const struct source_figures *sour
 static void read_settings(struct engine *engine, const struct source_figures *sources, size_t count)
 {
     unsigned risks = 0;
-    struct buffer reason;
-    buffer_init(&reason, ALERT_REASON_BYTES_MAX);
+    struct buffer reason = buffer_up_to(ALERT_REASON_BYTES_MAX);
     for (size_t i = 0; i < count; i++)
         for (int risk = 0; risk < REDIS_RISK_COUNT; risk++)
             if (sources[i].redis.risks & REDIS_RISKS_LOSS & 1u << risk) {
@@ -97,9 +94,8 @@ static void read_came(struct engine *engine, enum alert_kind kind, int64_t now, 
 static void read_counts(struct engine *engine, const struct source_figures *sources, size_t count)
 {
     int64_t rejected = 0, refused = 0;
-    struct buffer last, full;
-    buffer_init(&last, ALERT_REASON_BYTES_MAX);
-    buffer_init(&full, ALERT_REASON_BYTES_MAX);
+    struct buffer last = buffer_up_to(ALERT_REASON_BYTES_MAX);
+    struct buffer full = buffer_up_to(ALERT_REASON_BYTES_MAX);
     for (size_t i = 0; i < count; i++) {
         int64_t more = sources[i].redis.refused - sources[i].refused_before;
         rejected += sources[i].counts.rejected;

@@ -78,10 +78,9 @@ void log_outcome(const struct dest *dest, const struct job *job, const struct op
     bool done = decision->verdict == VERDICT_COMPLETE;
     bool bad = settlement->dead || settlement->blocks;
     bool odd = !decision->known; /* S1-018: retried for safety, and somebody should look */
-    struct buffer error;
     if (done && !log_writes(LOG_DEBUG))
         return;
-    buffer_init(&error, LOG_ERROR_BYTES_MAX);
+    struct buffer error = buffer_up_to(LOG_ERROR_BYTES_MAX);
     redact(&error, settle->error, LOG_ERROR_BYTES_MAX);
     log_event(done ? LOG_DEBUG : bad ? LOG_ERROR : odd ? LOG_WARN : LOG_INFO,
               done                 ? "job_completed"

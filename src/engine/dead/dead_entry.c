@@ -34,8 +34,7 @@ static struct slice bare_code(struct slice code)
 /* C-38, S2-038: never without one, and one that grew too old says so, whether or not it was ever tried. */
 static void write_reason(struct json_writer *json, const struct job *job)
 {
-    struct buffer reason;
-    buffer_init(&reason, 2 * ERROR_TEXT_STORED_BYTES_MAX);
+    struct buffer reason = buffer_up_to(2 * ERROR_TEXT_STORED_BYTES_MAX);
     if (slice_equal(job->dead_code, SLICE("EXPIRED")))
         buffer_append_text(&reason, job->last_error.len > 0 ? "EXPIRED: " : "EXPIRED");
     buffer_append(&reason, job->last_error);
@@ -67,9 +66,8 @@ static void new_job_write(struct json_writer *json, const struct job *job)
 
 void dead_entry_write(struct buffer *out, const struct job *job)
 {
-    struct json_writer json = json_writer(out);
+    struct json_writer json = json_begin(out);
     assert(job->state == STATE_DEAD && job->dead_at != INSTANT_NONE);
-    json_object_begin(&json);
     json_member_string(&json, "jobId", job->id);
     json_member_string(&json, "outboxId", job->id);
     json_member_string(&json, "companyId", job->tenant);

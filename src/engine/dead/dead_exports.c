@@ -239,9 +239,8 @@ static enum status line_write(const struct export_page *page, struct arena *memo
 {
     struct job *job = &letter->job;
     assert(job->state == STATE_DEAD && page->to);
-    struct buffer line;
     char id[64], data[256];
-    buffer_init(&line, LINE_BYTES_MAX);
+    struct buffer line = buffer_up_to(LINE_BYTES_MAX);
     job->expires_at = page->ttl_ms > 0 ? instant_add(job->dead_at, page->ttl_ms) : INSTANT_NONE; /* it was put off */
     dead_entry_write(&line, job);
     letter->too_long = buffer_status(&line) == STATUS_LIMIT;

@@ -40,8 +40,7 @@ void erasure_members(struct json_writer *json, const struct erasure_record *reco
 void erasure_record_write(struct buffer *out, const struct erasure_record *record)
 {
     assert(record->id[0]);
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     erasure_members(&json, record);
     json_member_given(&json, "subject", record->subject);
     json_member_int(&json, "place", record->place);

@@ -112,10 +112,8 @@ static const struct erasure *find(const struct engine *engine, struct slice id)
 static struct slice data_make(struct batch *batch, const struct erasure *erasure, const char *note)
 {
     assert(erasure->record.id[0]);
-    struct buffer data;
-    buffer_init(&data, EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&data);
-    json_object_begin(&json);
+    struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_begin(&data);
     if (note)
         json_member_text(&json, "note", note);
     json_member_text(&json, "erasure", erasure->record.id);
@@ -142,8 +140,7 @@ static void save_add(struct batch *batch, struct slice space, struct slice name,
 static bool record_add(struct batch *batch, const struct erasure *erasure)
 {
     assert(erasure->record.done == (erasure->record.subject.len == 0)); /* no longer than it is needed */
-    struct buffer text;
-    buffer_init(&text, ERASURE_RECORD_BYTES_MAX);
+    struct buffer text = buffer_up_to(ERASURE_RECORD_BYTES_MAX);
     erasure_record_write(&text, &erasure->record);
     struct slice value = arena_copy(&batch->memory, buffer_slice(&text));
     struct slice id = arena_copy(&batch->memory, slice_from(erasure->record.id));

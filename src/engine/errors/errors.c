@@ -355,10 +355,8 @@ void errors_written(struct errors *errors, struct known_error *error, bool writt
 
 struct slice errors_value(const struct known_error *error, struct arena *memory)
 {
-    struct buffer value;
-    buffer_init(&value, VALUE_BYTES_MAX);
-    struct json_writer json = json_writer(&value);
-    json_object_begin(&json);
+    struct buffer value = buffer_up_to(VALUE_BYTES_MAX);
+    struct json_writer json = json_begin(&value);
     json_member_text(&json, "code", error->fingerprint.code);
     json_member_text(&json, "sample", error->fingerprint.sample);
     json_member_bool(&json, "spaced", error->fingerprint.spaced);

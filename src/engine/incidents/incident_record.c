@@ -61,8 +61,7 @@ static void write_changes(struct json_writer *json, const struct incident_record
 
 void incident_record_write(struct buffer *out, const struct incident_record *record)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     json_member_string(&json, "destination", record->destination);
     json_member_text(&json, "mode", mode_name(record->mode));
     json_member_given(&json, "reason", record->reason);

@@ -234,9 +234,8 @@ static void refresh(struct dest *dest)
 static void list_record(struct engine *engine, struct dest *dest, instant now)
 {
     struct incident_state *state = &dest->incident;
-    struct buffer text;
     state->write_at = instant_add(now, INCIDENT_WRITE_EVERY_MS);
-    buffer_init(&text, INCIDENT_RECORD_BYTES_MAX);
+    struct buffer text = buffer_up_to(INCIDENT_RECORD_BYTES_MAX);
     incident_record_write(&text, &state->record);
     uint64_t hash = hash_slice(engine->seed, 0, buffer_slice(&text));
     bool same = !state->dirty && hash == state->written;

@@ -22,8 +22,7 @@ enum {
 /* "job 17 of tenant acme was refused: http:403, HTTP 403 ..." It goes to the log, to the trail and to people. */
 static void append_reason(struct buffer *out, const struct job *job, const struct answer *answer, bool unsent, bool first)
 {
-    struct buffer text;
-    buffer_init(&text, HOLD_REASON_BYTES_MAX);
+    struct buffer text = buffer_up_to(HOLD_REASON_BYTES_MAX);
     redact(&text, answer->text, HOLD_REASON_BYTES_MAX);
     if (unsent)
         buffer_printf(out, "nothing can be sent%s, as seen with ", first ? "" : " to the second address");
@@ -129,7 +128,6 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
 {
     instant now = engine_now(engine);
     struct lane_state *lane = lane_of_job(engine, job);
-    struct buffer reason;
     if (!lane || !dest->config || lane_held_by_hand(lane))
         return; /* the job is held */
     const struct block_refusal refusal = refusal_of(dest, job, unsent);
@@ -137,7 +135,7 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
     bool held = block_holds(&dest->gate.block) || block_holds(&lane->block);
     enum block_scope scope = block_refused(&dest->gate.block, &lane->block, &refusal, now);
     dest->saved.looked = dest->saved.looked || held; /* when to look next is to outlive a crash */
-    buffer_init(&reason, REASON_BYTES_MAX);
+    struct buffer reason = buffer_up_to(REASON_BYTES_MAX);
     append_reason(&reason, job, answer, unsent, true);
     if (scope == BLOCK_DESTINATION)
         hold_dest(dest, job, answer, buffer_slice(&reason), now);

@@ -186,8 +186,7 @@ static void members_write(struct json_writer *json, const struct redrive_record 
 
 void redrive_record_write(struct buffer *out, const struct redrive_record *record)
 {
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
+    struct json_writer json = json_begin(out);
     members_write(&json, record);
     json_name(&json, "abort_given");
     json_put_bool(&json, record->abort_given);

@@ -175,10 +175,8 @@ static void end(struct engine *engine, struct redrive *redrive, enum redrive_sta
 
 static bool note_add(struct batch *batch, struct redrive *redrive)
 {
-    struct buffer data;
-    buffer_init(&data, EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&data);
-    json_object_begin(&json);
+    struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_begin(&data);
     json_member_text(&json, "note", redrive->note);
     json_member_text(&json, "redrive", redrive->record.id);
     json_member_string(&json, "by", redrive->note_by.data ? redrive->note_by : redrive->record.by);
@@ -202,8 +200,7 @@ static void save_add(struct batch *batch, struct slice space, struct slice name,
 /* The record as it is after the step. */
 static bool record_add(struct batch *batch, struct redrive *redrive)
 {
-    struct buffer text;
-    buffer_init(&text, REDRIVE_RECORD_BYTES_MAX);
+    struct buffer text = buffer_up_to(REDRIVE_RECORD_BYTES_MAX);
     redrive_record_write(&text, &redrive->record);
     struct slice value = arena_copy(&batch->memory, buffer_slice(&text));
     struct slice id = arena_copy(&batch->memory, slice_from(redrive->record.id));
@@ -279,10 +276,8 @@ static bool step_submit(struct engine *engine, struct redrive *redrive, struct b
 
 static struct slice letter_data(struct batch *batch, const struct redrive *redrive)
 {
-    struct buffer data;
-    buffer_init(&data, EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&data);
-    json_object_begin(&json);
+    struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_begin(&data);
     json_member_string(&json, "by", redrive->record.by);
     json_member_text(&json, "redrive", redrive->record.id);
     if (redrive->record.patch)

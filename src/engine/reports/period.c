@@ -166,8 +166,7 @@ static enum status add_letter(struct period_list *list, const struct job *job, s
         list->more++;
         return STATUS_OK;
     }
-    struct buffer masked;
-    buffer_init(&masked, 4 * LETTER_ERROR_BYTES);
+    struct buffer masked = buffer_up_to(4 * LETTER_ERROR_BYTES);
     redact(&masked, job->last_error, LETTER_ERROR_BYTES); /* a report leaves the house */
     struct period_letter letter = {
         .destination = arena_copy(memory, job->destination), .tenant = arena_copy(memory, job->tenant),

@@ -98,10 +98,9 @@ static enum status make_job(struct engine *engine, const struct schedule *schedu
                             struct op_insert *ret_insert)
 {
     char title[PERIOD_TITLE_BYTES], id[JOB_ID_BYTES_MAX + 1];
-    struct buffer text, html, data;
-    buffer_init(&text, PERIOD_BYTES_MAX);
-    buffer_init(&html, PERIOD_BYTES_MAX);
-    buffer_init(&data, PERIOD_BYTES_MAX);
+    struct buffer text = buffer_up_to(PERIOD_BYTES_MAX);
+    struct buffer html = buffer_up_to(PERIOD_BYTES_MAX);
+    struct buffer data = buffer_up_to(PERIOD_BYTES_MAX);
     struct json_writer json = json_writer(&data);
     period_title(&schedule->period, title);
     period_text(&schedule->period, &text);
