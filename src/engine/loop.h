@@ -79,7 +79,7 @@ struct engine {
     struct { /* operations for the writer */
         struct outgoing *filling, *flying;
         uint64_t number;    /* of the one that is filled */
-        size_t batches;     /* with the writer: of claims and settlements few at once */
+        size_t batches;     /* with the writer; `flying` are few of them at once */
         double commit_ms;   /* how long they take of late */
         int64_t put_back;   /* how often the clock was: nobody knows for how long a claim of before is out */
         instant not_before; /* the last one failed: no claim or settlement earlier; INSTANT_NONE: it did not */

@@ -225,10 +225,20 @@ static bool may_gather(struct engine *engine, const struct outgoing *outgoing)
     return true;
 }
 
+/* Those of others, as a claim for a pull worker, are not counted: there may always be some. */
+static size_t count_flying(const struct engine *engine)
+{
+    size_t count = 0;
+    for (const struct outgoing *flying = engine->out.flying; flying; flying = flying->next)
+        count++;
+    assert(count <= engine->out.batches);
+    return count;
+}
+
 void outgoing_flush(struct engine *engine)
 {
     struct outgoing *outgoing = engine->out.filling;
-    if (!outgoing || outgoing->batch->count == 0 || engine->out.batches >= BATCHES_OUT_MAX || may_gather(engine, outgoing))
+    if (!outgoing || outgoing->batch->count == 0 || count_flying(engine) >= BATCHES_OUT_MAX || may_gather(engine, outgoing))
         return;
     engine->out.filling = NULL;
     engine->out.number++;
