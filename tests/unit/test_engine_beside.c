@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -66,10 +67,48 @@ static void busy_workers_hold_up_nobody(void **state)
     stage_end(&stage);
 }
 
+static int64_t quick(struct stage *stage, const struct send *send, struct answer *answer)
+{
+    (void)stage;
+    (void)send;
+    answer->outcome = OUTCOME_DELIVERED;
+    answer->code = SLICE("http:200");
+    return 1;
+}
+
+/* One with thousands of tenants fills every batch with claims; whichever comes first in the engine's list. */
+static void many_tenants_hold_up_no_other_destination(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        const char *many = order ? "a" : "b", *few = order ? "b" : "a";
+        struct stage stage = { .destination = quick };
+        stage_begin(&stage,
+                    "destinations:\n"
+                    "  a: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: { max: 1000, adaptive: false } }\n"
+                    "  b: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: { max: 1000, adaptive: false } }\n",
+                    began);
+        for (int i = 0; i < 40000; i++) {
+            char tenant[16];
+            snprintf(tenant, sizeof tenant, "t%d", i % 4000);
+            stage_add(&stage, many, tenant, NULL, "x");
+        }
+        stage.commit_ms = COMMIT_MS;
+        stage_run_for(&stage, 500);
+        stage_add(&stage, few, "E", "e1", "x");
+        stage_add(&stage, few, "E", "e2", "x");
+        stage_run_for(&stage, 100);
+        check(stage_job(&stage, "E", "e1").state == STATE_COMPLETED && stage_job(&stage, "E", "e2").state == STATE_COMPLETED,
+              "nothing was delivered at %s meanwhile", few);
+        stage_end(&stage);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(busy_workers_hold_up_nobody),
+        cmocka_unit_test(many_tenants_hold_up_no_other_destination),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

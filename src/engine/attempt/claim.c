@@ -219,6 +219,21 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
            claim_some(engine, dest, NULL, ahead_room(engine, dest, now), now);
 }
 
+/* The batch is full. In the next one whoever has had something of it comes last, and who had nothing first. */
+static void begin_next_with(struct engine *engine, struct dest *first)
+{
+    struct dest **link = &engine->dests.first, *end = first;
+    if (!first || *link == first)
+        return;
+    while (*link != first)
+        link = &(*link)->next;
+    while (end->next)
+        end = end->next;
+    *link = NULL;
+    end->next = engine->dests.first;
+    engine->dests.first = first;
+}
+
 void dispatch_claims(struct engine *engine)
 {
     instant now = engine_now(engine);
@@ -229,11 +244,14 @@ void dispatch_claims(struct engine *engine)
     if (engine->stopping || engine->recovery.recovering || engine_must_wait(engine))
         return;
     for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
+        size_t before = outgoing_count(engine);
         if (!dest->config || dest->own.stage != OWN_WHOLE || dest_dead_full(dest))
             continue;
-        if (dest->config->transport == TRANSPORT_PULL)
+        if (dest->config->transport == TRANSPORT_PULL) {
             leases_serve(engine, dest);
-        else if (!claim_for(engine, dest, now))
+        } else if (!claim_for(engine, dest, now)) {
+            begin_next_with(engine, outgoing_count(engine) > before ? dest->next : dest);
             return;
+        }
     }
 }
