@@ -53,6 +53,7 @@ static bool save(struct engine *engine, struct dest *dest, const struct daybook 
     daybook_write(&json, book, date);
     struct store_op *op = buffer_status(&text) == STATUS_OK ? outgoing_add(engine, done, dest) : NULL;
     if (op) {
+        dest_is_out(engine, dest);
         op->kind = OP_SAVE;
         op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), name),
                                      .value = arena_copy(outgoing_memory(engine), buffer_slice(&text)) };

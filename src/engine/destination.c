@@ -247,6 +247,7 @@ static bool save_first(struct engine *engine, struct dest *dest)
     if (dest->saved.change_count == 0) /* the state is whole, also when one of them had no room */
         sent->brings = dest->saved.waits.changes;
     saved_waits_out(&dest->saved.waits);
+    dest_is_out(engine, dest);
     return true;
 }
 
@@ -271,6 +272,7 @@ static void save_look(struct engine *engine, struct dest *dest)
                                  .value = state_text(dest, &look, true, outgoing_memory(engine)) };
     if (!op->save.value.data)
         outgoing_drop_last(engine);
+    dest_is_out(engine, dest);
     dest->saved.looked = false;
 }
 

@@ -283,6 +283,12 @@ static void load_on(struct engine *engine)
 
 /* ---- losing ---- */
 
+void dest_is_out(const struct engine *engine, struct dest *dest)
+{
+    assert(dest->own.batch <= outgoing_number(engine));
+    dest->own.batch = outgoing_number(engine);
+}
+
 void dest_lose(struct engine *engine, struct dest *dest)
 {
     if (dest->own.stage == OWN_WHOLE)
@@ -306,9 +312,9 @@ void engine_lose(struct engine *engine, struct slice destination, struct saved_w
         answer(&lost, &error);
         return;
     }
-    assert(!dest->own.wait && dest->own.step == LOSE_DRAIN);
+    assert(!dest->own.wait && !dest->own.drained);
     dest->own.wait = lost;
-    dest->own.batch = outgoing_number(engine); /* its claims are on their way with that one, or before */
+    dest_is_out(engine, dest); /* with its claims */
     dest_lose(engine, dest);
     engine_wake(engine);
 }
@@ -328,7 +334,7 @@ static bool is_still(const struct engine *engine, const struct dest *dest)
 
 static bool is_written(struct engine *engine, struct dest *dest)
 {
-    assert(dest->own.stage == OWN_LOSING && dest->own.step != LOSE_DRAIN);
+    assert(dest->own.stage == OWN_LOSING && dest->own.drained);
     struct slice name = slice_from(dest->name);
     if (!errors_all_written(engine->errors.counted, name))
         engine->errors.at = engine_now(engine); /* at once */
@@ -339,20 +345,13 @@ static bool is_written(struct engine *engine, struct dest *dest)
 /* Whether everything that it wrote is in the store, with how it stands now that nothing of it is under way. */
 static bool is_closed(struct engine *engine, struct dest *dest)
 {
-    if (dest->own.step == LOSE_DRAIN) {
-        dest->own.step = LOSE_SAVE;
-        dest->saved.looked = true;
-        dest->incident.write_at = engine_now(engine);
-        engine_wake(engine);
-        return false;
-    }
-    size_t before = outgoing_count(engine);
-    bool written = is_written(engine, dest), added = outgoing_count(engine) > before;
-    bool again = !written || added || dest->own.step == LOSE_SAVE;
-    dest->own.step = written ? LOSE_CLOSE : LOSE_SAVE;
-    if (again)
-        dest->own.batch = outgoing_number(engine); /* what fails shows itself when that is back */
-    return written && !added && outgoing_passed(engine, dest->own.batch);
+    if (dest->own.drained)
+        return is_written(engine, dest) && outgoing_passed(engine, dest->own.batch); /* what fails shows itself by then */
+    dest->own.drained = true;
+    dest->saved.looked = true;
+    dest->incident.write_at = engine_now(engine);
+    engine_wake(engine);
+    return false;
 }
 
 static void lose_on(struct engine *engine, struct dest *dest)

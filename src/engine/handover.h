@@ -32,7 +32,7 @@ struct handover {
     struct restored *loading; /* what is being read, and then put in; NULL: nothing is */
     instant load_at;          /* not before, since the last time failed */
     struct saved_wait *wait;  /* who is to hear that it is gained, or lost; NULL: nobody */
-    enum { LOSE_DRAIN, LOSE_SAVE, LOSE_CLOSE } step; /* of losing */
+    bool drained; /* of one that is lost: its sends have ended, and how it stands is being written */
     struct left_behind left; /* by those who had it before */
     uint64_t batch; /* all that it has on its way is in the batch of that number, or before */
 };
@@ -47,6 +47,8 @@ void handover_stop(struct engine *engine);
 void handover_run(struct engine *engine);
 /* When it has something to do although nothing happens. */
 instant handover_next(const struct engine *engine);
+/* Something of it is in the batch being filled: it is not forgotten before that is back. */
+void dest_is_out(const struct engine *engine, struct dest *dest);
 /* Claims from it no more. */
 void dest_lose(struct engine *engine, struct dest *dest);
 void handover_release(struct engine *engine);

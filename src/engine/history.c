@@ -107,6 +107,7 @@ static bool add_save(struct engine *engine, struct dest *dest, op_done *done, st
     op->kind = OP_SAVE;
     op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), name),
                                  .value = arena_copy(outgoing_memory(engine), value) };
+    dest_is_out(engine, dest);
     if (op->save.name.data && op->save.value.data)
         return true;
     outgoing_drop_last(engine);

@@ -496,10 +496,61 @@ static void a_reload_while_it_stops_is_refused(void **state)
     stage_end(&stage);
 }
 
+/* Who is to hear that it is lost, and what the writer had of it then. */
+struct losing {
+    struct stage *stage;
+    bool lost;
+    size_t on_the_way;
+};
+
+static void look_when_lost(struct saved_wait *wait)
+{
+    struct losing *losing = wait->context;
+    losing->lost = true;
+    for (const struct batch *batch = losing->stage->batches; batch; batch = batch->next_pending)
+        for (size_t i = 0; i < batch->count; i++)
+            losing->on_the_way += batch->ops[i].kind == OP_DESTINATION || batch->ops[i].kind == OP_SAVE;
+}
+
+static enum status resume(struct engine *engine, struct slice destination, struct slice reason, struct error *err)
+{
+    (void)reason;
+    return engine_resume(engine, destination, err);
+}
+
+/* Whatever an operator orders while it is being lost, and whenever: it is forgotten when all of that is back. */
+static void what_is_on_its_way_is_waited_for(void **state)
+{
+    (void)state;
+    for (int every = 1; every < 12; every++) {
+        static struct seen seen;
+        struct stage stage;
+        struct error error;
+        struct losing losing = { .stage = &stage };
+        struct saved_wait lost = { .done = look_when_lost, .context = &losing };
+        begin(&stage, &seen, CONFIG(""));
+        stage_run_for(&stage, SECOND_MS);
+        stage.commit_ms = 5;
+        engine_lose(stage.engine, SLICE("d"), &lost);
+        for (int i = 1; i < 60 && !losing.lost; i++) {
+            if (!stage_step(&stage))
+                stage.now++;
+            if (!losing.lost && i % every == 0)
+                assert_int_equal((i / every % 2 ? engine_pause : resume)(stage.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+        }
+        stage_run_for(&stage, SECOND_MS);
+        assert_true(losing.lost);
+        check(losing.on_the_way == 0, "%zu writes were out when it was forgotten, ordered every %d steps", losing.on_the_way,
+              every);
+        stage_end(&stage);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_goes_on),
+        cmocka_unit_test(what_is_on_its_way_is_waited_for),
         cmocka_unit_test(turns_hold),
         cmocka_unit_test(rates_hold),
         cmocka_unit_test(quick_handovers_bring_no_burst),

@@ -273,6 +273,7 @@ void incidents_save(struct engine *engine)
         op->kind = OP_SAVE;
         op->save = (struct op_save){ .space = SPACE_INCIDENT, .name = slice_from(note->id),
                                      .value = { note->text, note->len } };
+        dest_is_out(engine, note->dest);
         engine->incidents.notes = note->next;
         note->next = NULL;
     }

@@ -73,7 +73,7 @@ static void note_written(const struct op_result *result)
 }
 
 /* Into the batch that is being filled. False: it has no room, or there is no memory. */
-static bool note_out(struct engine *engine, struct slice name, instant until, instant *saved)
+static bool note_out(struct engine *engine, struct dest *dest, struct slice name, instant until, instant *saved)
 {
     struct store_op *op = outgoing_add(engine, note_written, saved);
     if (!op)
@@ -82,6 +82,7 @@ static bool note_out(struct engine *engine, struct slice name, instant until, in
         outgoing_drop_last(engine);
         return false;
     }
+    dest_is_out(engine, dest);
     *saved = until;
     return true;
 }
@@ -99,7 +100,7 @@ static bool keep_asked(struct engine *engine, struct lane_state *lane, int64_t f
     if ((until > known ? until - known : known - until) < forget_ms)
         return true;
     snprintf(name, sizeof name, NAME_OF_ASKED "%" PRId64, lane->id);
-    return note_out(engine, slice_from(name), until, &lane->asked.saved);
+    return note_out(engine, lane->dest, slice_from(name), until, &lane->asked.saved);
 }
 
 void asked_keep(struct engine *engine, struct lane_state *lane)
@@ -111,14 +112,14 @@ static bool save_dest(struct engine *engine, struct dest *dest, int64_t forget_m
 {
     char name[NOTE_NAME_BYTES_MAX];
     return unsaved_ms(&dest->rate.limiter, dest->rate.saved, now) < forget_ms ||
-           note_out(engine, dest_note_name(dest, name), rate_save(&dest->rate.limiter), &dest->rate.saved);
+           note_out(engine, dest, dest_note_name(dest, name), rate_save(&dest->rate.limiter), &dest->rate.saved);
 }
 
 static bool save_lane(struct engine *engine, struct lane_state *lane, int64_t forget_ms, instant now)
 {
     char name[NOTE_NAME_BYTES_MAX];
     return unsaved_ms(&lane->rate.limiter, lane->rate.saved, now) < forget_ms ||
-           note_out(engine, lane_note_name(lane, name), rate_save(&lane->rate.limiter), &lane->rate.saved);
+           note_out(engine, lane->dest, lane_note_name(lane, name), rate_save(&lane->rate.limiter), &lane->rate.saved);
 }
 
 void rates_claimed(struct engine *engine, struct lane_state *lane, instant now)
