@@ -500,6 +500,9 @@ static void jobs_of_a_worker_that_left_go_back(void **state)
     reply = http_do(fixture, "GET", "/v1/events?job=a", NULL);
     assert_string_equal(reply_text(&reply, "events.2.type"), "released");
     reply_release(&reply);
+    reply = http_do(fixture, "GET", "/metrics", NULL);
+    check(strstr(reply.body, "insist_http_requests_total{class=\"lease\",code=\"gone\"} 1\n"), "%s", reply.body);
+    reply_release(&reply);
 }
 
 static void stopping_sends_waiting_workers_home(void **state)

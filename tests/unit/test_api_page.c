@@ -157,6 +157,36 @@ static void a_simulation_is_refused_where_it_may_not_be(void **state)
     reply_release(&reply);
 }
 
+/* A sanitizer wants more memory than a simulation may have. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { SIMULATIONS_FAIL = 1 };
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SIMULATIONS_FAIL = 1 };
+#else
+enum { SIMULATIONS_FAIL = 0 };
+#endif
+#else
+enum { SIMULATIONS_FAIL = 0 };
+#endif
+
+/* The program that is run is this one; see main. */
+static void a_simulation_is_answered_with_what_it_printed(void **state)
+{
+    static const struct { const char *body, *wanted; int status; } cases[] = {
+        { "{\"policy\":\"tiss\"}", "{\"simulated\":true}", 200 },
+        { "{\"policy\":\"tiss\",\"load\":\"wrong\"}", "load is not a rate", 422 },
+        { "{\"policy\":\"tiss\",\"load\":\"broken\"}", "not_done", 503 },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct reply reply = http_do(*state, "POST", "/v1/simulate", cases[i].body);
+        bool failed = SIMULATIONS_FAIL && reply.status == 503;
+        check(failed || reply.status == cases[i].status, "%zu: %s", i, reply.body);
+        check(failed || strstr(reply.body, cases[i].wanted) != NULL, "%zu: %s", i, reply.body);
+        reply_release(&reply);
+    }
+}
+
 static void rules_are_told_of_one_destination(void **state)
 {
     struct reply reply = http_do(*state, "GET", "/v1/destinations/web", NULL);
@@ -296,14 +326,30 @@ static void a_tenants_token_is_not_told_of_others_attempts(void **state)
     api_fixture_free(fixture);
 }
 
-int main(void)
+/* Stands for `insist simulate`. */
+static int simulate(int count, char **arguments)
 {
+    for (int i = 0; i < count; i++) {
+        if (strcmp(arguments[i], "--load=wrong") == 0)
+            return fprintf(stderr, "insist: load is not a rate\n"), 2;
+        if (strcmp(arguments[i], "--load=broken") == 0)
+            return 1;
+    }
+    puts("{\"simulated\":true}");
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    if (count > 1 && strcmp(arguments[1], "simulate") == 0)
+        return simulate(count, arguments);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_is_open_and_strict),
         cmocka_unit_test_setup_teardown(nothing_of_others_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(a_browser_that_has_it_is_told_so, setup, teardown),
         cmocka_unit_test_setup_teardown(files_are_packed_for_those_who_take_that, setup, teardown),
         cmocka_unit_test_setup_teardown(a_simulation_is_refused_where_it_may_not_be, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_simulation_is_answered_with_what_it_printed, setup, teardown),
         cmocka_unit_test_setup_teardown(rules_are_told_of_one_destination, setup, teardown),
         cmocka_unit_test_setup_teardown(the_caller_is_told_what_it_may_do, setup, teardown),
         cmocka_unit_test_setup_teardown(dead_letters_are_counted_by_what_they_share, setup, teardown),

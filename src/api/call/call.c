@@ -80,6 +80,7 @@ void call_drop(struct call *call)
         client_watch(client, NULL, NULL, NULL);
         client_end(client);
     }
+    call_measured(call, 0);
     call_free(call);
 }
 

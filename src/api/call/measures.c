@@ -10,11 +10,12 @@ const struct histogram_bounds measured_request = {
           1000000000, 2500000000, 5000000000, 10000000000, 30000000000, 60000000000 }
 };
 
-static const struct { int status; const char *name; } statuses[REQUEST_STATUSES_MAX] = {
+static const struct { int status; const char *name; } statuses[] = {
     { -1, "other" }, { 200, "200" }, { 201, "201" }, { 202, "202" }, { 204, "204" }, { 400, "400" }, { 401, "401" },
     { 403, "403" },  { 404, "404" }, { 405, "405" }, { 409, "409" }, { 413, "413" }, { 422, "422" },
     { 429, "429" },  { 500, "500" }, { 503, "503" }, { 0, "gone" },
 };
+_Static_assert(sizeof statuses / sizeof *statuses == REQUEST_STATUSES_MAX, "one that is missing would be called nothing");
 
 void request_measures_init(struct request_measures *measures, uint64_t seed)
 {

@@ -34,7 +34,7 @@ enum refusal {
     REFUSAL_COUNT
 };
 
-enum { REQUEST_STATUSES_MAX = 18 }; /* 0: all others; the last: the client had gone */
+enum { REQUEST_STATUSES_MAX = 17 }; /* 0: all others; the last: the client had gone */
 
 /* What was added for one destination. */
 struct insert_measure {

@@ -148,7 +148,6 @@ static void answer(struct call *call)
 {
     struct simulation *simulation = call->context;
     struct slice said = complaint(slice_trim(buffer_slice(&simulation->said)));
-    struct buffer body = call_buffer();
     atomic_store(&busy, false);
     if (simulation->late)
         call_problem(call, 422, "invalid_parameter", "it was not simulated within %d s; ask for less load or a shorter time",
@@ -157,10 +156,13 @@ static void answer(struct call *call)
         call_problem(call, 422, "invalid_parameter", "%.*s", SLICE_ARG(said));
     else if (simulation->code != 0)
         call_problem(call, 503, "not_done", "the simulator did not end well: %.*s", SLICE_ARG(said));
-    else {
-        buffer_append(&body, buffer_slice(&simulation->out));
-        call_json(call, 200, &body);
-    }
+    else
+        call_json(call, 200, &simulation->out);
+}
+
+static void simulation_forget(struct call *call)
+{
+    struct simulation *simulation = call->context;
     buffer_release(&simulation->out);
     buffer_release(&simulation->said);
 }
@@ -231,6 +233,7 @@ void handle_simulate(struct call *call)
         return;
     buffer_init(&simulation->out, OUTPUT_BYTES_MAX + 1);
     buffer_init(&simulation->said, ERROR_TEXT_BYTES_MAX + 1);
+    call->forget = simulation_forget;
     if (!read_options(call, simulation))
         return;
     if (atomic_exchange(&busy, true))
