@@ -76,6 +76,15 @@ static int64_t quick(struct stage *stage, const struct send *send, struct answer
     return 1;
 }
 
+static void add_for_many_tenants(struct stage *stage, const char *destination)
+{
+    for (int i = 0; i < 40000; i++) {
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "t%d", i % 4000);
+        stage_add(stage, destination, tenant, NULL, "x");
+    }
+}
+
 /* One with thousands of tenants fills every batch with claims; whichever comes first in the engine's list. */
 static void many_tenants_hold_up_no_other_destination(void **state)
 {
@@ -88,11 +97,7 @@ static void many_tenants_hold_up_no_other_destination(void **state)
                     "  a: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: { max: 1000, adaptive: false } }\n"
                     "  b: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: { max: 1000, adaptive: false } }\n",
                     began);
-        for (int i = 0; i < 40000; i++) {
-            char tenant[16];
-            snprintf(tenant, sizeof tenant, "t%d", i % 4000);
-            stage_add(&stage, many, tenant, NULL, "x");
-        }
+        add_for_many_tenants(&stage, many);
         stage.commit_ms = COMMIT_MS;
         stage_run_for(&stage, 500);
         stage_add(&stage, few, "E", "e1", "x");
@@ -104,11 +109,53 @@ static void many_tenants_hold_up_no_other_destination(void **state)
     }
 }
 
+struct caller {
+    struct lease_request request;
+    int got, empty;
+};
+
+static void on_answered(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    struct caller *caller = request->context;
+    (void)jobs;
+    assert_int_equal(status, STATUS_OK);
+    *(count > 0 ? &caller->got : &caller->empty) += 1;
+}
+
+/* Nor the workers of another destination: one that does not wait is told of what there is. */
+static void many_tenants_hold_up_no_worker(void **state)
+{
+    struct caller caller = { 0 };
+    struct stage stage = { .destination = quick };
+    (void)state;
+    stage_begin(&stage,
+                "destinations:\n"
+                "  a: { transport: pull }\n"
+                "  b: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: { max: 1000, adaptive: false } }\n",
+                began);
+    add_for_many_tenants(&stage, "b");
+    for (int i = 0; i < 1000; i++)
+        stage_add(&stage, "a", "E", NULL, "x");
+    stage.commit_ms = COMMIT_MS;
+    stage_run_for(&stage, 4 * COMMIT_MS); /* it has begun */
+    for (int i = 0; i < 100; i++) {
+        caller.request = (struct lease_request){ .destination = SLICE("a"), .worker = SLICE("w"), .max = 1,
+                                                 .lease_ms = HOUR_MS, .wait_until = stage.now,
+                                                 .done = on_answered, .context = &caller };
+        engine_lease(stage.engine, &caller.request);
+        stage_run_for(&stage, 4 * COMMIT_MS);
+        lease_release(&caller.request);
+    }
+    check(caller.got == 100, "of 100 calls %d got a job, %d got nothing, and 1000 were there", caller.got, caller.empty);
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(busy_workers_hold_up_nobody),
         cmocka_unit_test(many_tenants_hold_up_no_other_destination),
+        cmocka_unit_test(many_tenants_hold_up_no_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

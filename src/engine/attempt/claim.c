@@ -243,15 +243,18 @@ void dispatch_claims(struct engine *engine)
     }
     if (engine->stopping || engine->recovery.recovering || engine_must_wait(engine))
         return;
+    bool full = false;
+    struct dest *next_first = NULL;
     for (struct dest *dest = engine->dests.first; dest; dest = dest->next) {
         size_t before = outgoing_count(engine);
         if (!dest->config || dest->own.stage != OWN_WHOLE || dest_dead_full(dest))
             continue;
-        if (dest->config->transport == TRANSPORT_PULL) {
+        if (dest->config->transport == TRANSPORT_PULL) { /* its claims go beside the batch */
             leases_serve(engine, dest);
-        } else if (!claim_for(engine, dest, now)) {
-            begin_next_with(engine, outgoing_count(engine) > before ? dest->next : dest);
-            return;
+        } else if (!full && !claim_for(engine, dest, now)) {
+            full = true;
+            next_first = outgoing_count(engine) > before ? dest->next : dest;
         }
     }
+    begin_next_with(engine, next_first);
 }
