@@ -41,6 +41,23 @@ check "none before" has 0 jobs --until -1h
 ask dead redrive --since -1h --until -10m --dry-run
 check "a redrive means them likewise" ended 0 '0 dead letters'
 
+# ---- export into what is no file, and through a link ----
+mkfifo "$work/pipe"
+timeout 60 cat "$work/pipe" >"$work/piped" &
+reader=$!
+ask dead export --out "$work/pipe"
+check "into a pipe" ended 0
+wait "$reader"
+check "it came through" test "$(wc -l <"$work/piped")" = 3
+check "the pipe is one still, and nothing is beside it" sh -c "test -p '$work/pipe' && test ! -e '$work/pipe.part'"
+ask dead export --out "$work"
+check "a folder is none to write to" ended 2 "insist: cannot write $work: Is a directory"
+echo old >"$work/linked"
+ln -s linked "$work/link"
+ask dead export --out "$work/link"
+check "through a link" ended 0
+check "which stays" sh -c "test -L '$work/link' && [ \$(wc -l <'$work/linked') = 3 ]"
+
 # ---- purge ----
 run "$insist" dead purge --id one </dev/null
 check "nobody is there to be asked" ended 2 'insist: nobody is there to be asked: say --yes to throw them away'

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -461,9 +462,23 @@ static int download_to(const struct cli *cli, struct url *url, int descriptor)
         code = client_call(&client, &request, &reply);
     bar_end(&download.bar);
     if (code == EXIT_DONE && download.failure != 0)
-        code = cli_fail(EXIT_FAILED, "cannot write the answer: %s", strerror(download.failure));
+        code = download.failure == EPIPE /* `insist dead export | head` has all it wanted */
+                   ? EXIT_FAILED
+                   : cli_fail(EXIT_FAILED, "cannot write the answer: %s", strerror(download.failure));
     reply_release(&reply);
     client_close(&client);
+    return code;
+}
+
+/* A device or a pipe takes what comes; a name would be taken away from it. */
+static int download_into(const struct cli *cli, struct url *url, const char *path)
+{
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return cli_fail(EXIT_USAGE, "cannot write %s: %s", path, strerror(errno));
+    int code = download_to(cli, url, descriptor);
+    if (close(descriptor) != 0 && code == EXIT_DONE)
+        code = cli_fail(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
     return code;
 }
 
@@ -490,9 +505,20 @@ static int download_whole(const struct cli *cli, struct url *url, const char *pa
     return code;
 }
 
+static int download_as(const struct cli *cli, struct url *url, const char *path)
+{
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return download_into(cli, url, path);
+    char *meant = realpath(path, NULL); /* what a link leads to is written, and the link stays */
+    int code = download_whole(cli, url, meant ? meant : path);
+    free(meant);
+    return code;
+}
+
 int client_download(const struct cli *cli, struct url *url, const char *path)
 {
-    int code = path ? download_whole(cli, url, path) : download_to(cli, url, STDOUT_FILENO);
+    int code = path ? download_as(cli, url, path) : download_to(cli, url, STDOUT_FILENO);
     url_release(url);
     return code;
 }
