@@ -6,6 +6,7 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -120,8 +121,18 @@ static size_t terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+/* Who is started with one of them closed opens a store or a connection under its number, and would print into that. */
+static void take_standard_numbers(void)
+{
+    static const int flags[] = { [STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_WRONLY };
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
+        if (fcntl(number, F_GETFD) < 0 && open("/dev/null", flags[number]) < 0)
+            exit(EXIT_FAILED); /* nobody would read a message */
+}
+
 int cli_main(int argc, char **argv)
 {
+    take_standard_numbers();
     struct cli cli = { .server = environment("INSIST_SERVER"), .token = environment("INSIST_TOKEN") };
     int first = argc;
     const char *terminal = environment("TERM");

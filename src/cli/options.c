@@ -108,7 +108,15 @@ static int put_past(struct reader *reader, const struct option_row *row, const c
 {
     struct error err;
     int64_t ago_ms;
+    instant at;
     struct arguments *arguments = reader->arguments;
+    if (text[0] != '-' && instant_parse(slice_from(text), &at, &err) != STATUS_OK)
+        return cli_usage(reader->command, "--%s is a time as 2025-01-12T10:51:41Z, or as -2h before now: %s", row->name,
+                         err.text);
+    if (text[0] != '-') {
+        *row->value = text;
+        return EXIT_DONE;
+    }
     if (duration_parse(slice_from(text + 1), &ago_ms, &err) != STATUS_OK)
         return cli_usage(reader->command, "--%s %s: %s", row->name, text, err.text);
     if (arguments->moment_count == OPTIONS_MOMENTS_MAX)
@@ -124,7 +132,7 @@ static int put_value(struct reader *reader, const struct option_row *row, const 
     if (row->utf8 && !utf8_is_valid(slice_from(text)))
         return cli_usage(reader->command, "--%s \"%s\" is not UTF-8; look at the encoding of the terminal or script",
                          row->name, text);
-    if (row->past && text[0] == '-')
+    if (row->past)
         return put_past(reader, row, text);
     if (row->value)
         *row->value = text;

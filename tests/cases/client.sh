@@ -35,6 +35,7 @@ refused "--reason \"$latin\" is not UTF-8" dest pause claims --reason "$latin"
 refused '--server is an address as http://127.0.0.1:7878, not ""' jobs --server ''
 refused '--since -5x: ' dead list --since -5x
 refused '--until -: ' jobs --until -
+refused '--since is a time as 2025-01-12T10:51:41Z, or as -2h before now: "yesterday"' jobs --since yesterday
 refused '--metadata is not JSON' add claims --data x --metadata '{'
 refused '--metadata is a JSON object' add claims --data x --metadata '[1]'
 refused 'with --batch each line' add claims --batch --id x
@@ -253,6 +254,9 @@ code=$?
 check "a full disk is noticed by what prints a line" ended 1 'insist: cannot write to standard output: No space left on device'
 { "$insist" jobs 2>"$work/err"; echo $? >"$work/code"; } | true
 check "a reader that went away is no news" test ! -s "$work/err"
+"$insist" jobs >&- 2>"$work/err" # its number must not become a connection's, which would be printed into
+code=$?
+check "a closed standard output is noticed" ended 1 'insist: cannot write to standard output: Bad file descriptor'
 
 # ---- without a store ----
 mkdir "$work/empty"

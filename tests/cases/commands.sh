@@ -31,6 +31,9 @@ check "version --verbose" ended 0 "insist $version" 'jansson' 'sqlite'
 code=$?
 check "a full disk is noticed" ended 1 'insist: cannot write to standard output: No space left on device'
 
+ask presets tiss -o json
+check "a preset is YAML, whoever asks for JSON" ended 2 'insist: a preset is printed as the YAML that it is; --output json goes with their list'
+
 ask classify --policy tiss 'Timeout - Connection timeout after 30s'
 check "S1-015: classify, whatever the case" ended 0 'class  transient' 'label  TRANSIENT' 'rule   TIMEOUT'
 ask classify --policy tiss -o json 'AUTHORIZATION_DENIED'

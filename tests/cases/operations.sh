@@ -43,6 +43,10 @@ check "without a terminal it is printed once, worst first" ended 0 'DESTINATION'
 check "what is held comes first" sh -c "sed -n 4p $work/out | grep -q '^claims  *contingency'"
 ask top --sort name --once
 check "in another order" sh -c "sed -n 6p $work/out | grep -q '^letters'"
+ask top -o json
+check "as JSON, in the same order" python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["destinations"]
+assert [row["name"][:8] for row in rows] == ["claims", "invoices", "letters"], rows' "$work/out"
 run python3 "$root/tests/cases/screen.py" 'by worst=p,by pending=s,by dead=q' "$insist" top --every 300ms
 check "in a terminal keys change the order, and q ends it" ended 0 '3 destinations' 'by pending' 'by dead'
 check "no line of it is wider than the terminal" python3 -c 'import re, sys
@@ -52,6 +56,17 @@ assert not wide, wide' "$work/out"
 check "and the terminal is as it was" grep -q "$(printf '\033\[?1049l')" "$work/out"
 run python3 "$root/tests/cases/screen.py" "by worst=$(printf '\003')" "$insist" top --every 300ms
 check "so does an interrupt" ended 0
+
+# ---- what is not there ----
+plain() { # no message tells who types commands of paths
+    [ "$code" = 1 ] && grep -q 'insist: there is no .* lists them' "$work/err" && ! grep -q '/v1/' "$work/err"
+}
+for wish in 'dest show none' 'dest pause none' 'incidents show none' 'errors forget 0000000000000000' 'dead undo none'; do
+    ask $wish
+    check "$wish" plain
+done
+ask job none --tenant ''
+check "a job without a tenant" sh -c "[ $code = 1 ] && ! grep '/v1/' '$work/err'"
 
 # ---- reports ----
 today=$(date -u +%F)

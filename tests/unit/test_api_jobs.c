@@ -320,7 +320,7 @@ static void jobs_are_found_and_listed(void **state)
         reply_release(&reply);
     }
     static const struct call_case cases[] = {
-        { "no such job", "GET", "/v1/jobs/nope", NULL, 404, "job_not_found", "?tenant=" },
+        { "no such job", "GET", "/v1/jobs/nope", NULL, 404, "job_not_found", "name its tenant" },
         { "not without its tenant", "GET", "/v1/jobs/b", NULL, 404, "job_not_found", NULL },
         { "not of another tenant", "GET", "/v1/jobs/b?tenant=t2", NULL, 404, "job_not_found", "t2" },
         { "state", "GET", "/v1/jobs?state=lost", NULL, 422, "invalid_state", NULL },

@@ -80,11 +80,9 @@ static void job_was_read(struct call *call)
         call_problem(call, 404, "job_not_found", "tenant \"%.*s\" has no job \"%.*s\"", SLICE_ARG(one->tenant),
                      SLICE_ARG(call->parameters[0]));
     else
-        call_problem(
-            call, 404, "job_not_found",
-            "there is no job \"%.*s\" without a tenant; name its tenant (--tenant T, ?tenant=T), or find it in all of them "
-            "(insist job ID, GET /v1/jobs?id=ID)",
-            SLICE_ARG(call->parameters[0]));
+        call_problem(call, 404, "job_not_found",
+                     "there is no job \"%.*s\" without a tenant; name its tenant, or find it in all of them: insist job ID",
+                     SLICE_ARG(call->parameters[0]));
 }
 
 /* Its memory as the call's context. NULL: answered already. */

@@ -244,7 +244,7 @@ static bool read_destination(struct call *call, struct slice name)
         return call_problem(call, 422, "invalid_member", "destination is missing; name one with transport: pull");
     if (!destination)
         return call_problem(call, 422, "unknown_destination",
-                            "there is no destination \"%.*s\"; GET /v1/destinations lists them", SLICE_ARG(name));
+                            "there is no destination \"%.*s\"; insist dest lists them", SLICE_ARG(name));
     if (destination->transport != TRANSPORT_PULL)
         return call_problem(call, 422, "not_pulled",
                             "destination %s sends by itself; workers lease from those with transport: pull",

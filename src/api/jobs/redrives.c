@@ -284,7 +284,7 @@ static bool is_found(struct call *call)
     }
     if (!seen)
         call_problem(call, 404, "redrive_not_found",
-                     "there is no redrive \"%.*s\"; insist dead redrives, or GET /v1/dead/redrives, lists them",
+                     "there is no redrive \"%.*s\"; insist dead redrives lists them",
                      SLICE_ARG(call->parameters[0]));
     return seen;
 }

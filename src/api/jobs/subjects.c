@@ -350,7 +350,7 @@ static void answer_one(struct call *call)
     }
     buffer_release(&body);
     call_problem(call, 404, "erasure_not_found",
-                 "there is no erasure \"%.*s\"; insist subject erasures, or GET /v1/erasures, lists them",
+                 "there is no erasure \"%.*s\"; insist subject erasures lists them",
                  SLICE_ARG(call->parameters[0]));
 }
 

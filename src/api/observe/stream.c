@@ -294,11 +294,13 @@ static bool may_follow(struct call *call)
     const struct config *config = call->api->config;
     struct token_count own = { .who = call->who };
     if ((int64_t)call_streams_visit(call->api, follow_next, count_own, &own) >= config->streams_max)
-        call_problem(call, 503, "too_many_streams", "%lld clients follow the events already; use fewer, or GET /v1/events",
+        call_problem(call, 503, "too_many_streams",
+                     "%lld clients follow the events already; use fewer, or look at the events without following",
                      (long long)config->streams_max);
     else if (call->api->tokens && own.count >= config->streams_per_token)
         call_problem(call, 429, "too_many_streams",
-                     "%lld clients follow the events with this token already; use fewer, or GET /v1/events",
+                     "%lld clients follow the events with this token already; use fewer, or look at the events without "
+                     "following",
                      (long long)config->streams_per_token);
     else
         return true;

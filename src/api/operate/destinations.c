@@ -307,7 +307,7 @@ static void not_found(struct call *call, struct slice name)
                      quote(name).text, nearest.name);
     else
         call_problem(call, 404, "destination_not_found",
-                     "there is no destination \"%s\"; insist dest, or GET /v1/destinations, lists them",
+                     "there is no destination \"%s\"; insist dest lists them",
                      quote(name).text);
 }
 

@@ -119,7 +119,7 @@ static void answer_forgotten(struct call *call)
     const struct error_question *question = call->context;
     if (question->count == 0) {
         call_problem(call, 404, "error_not_found",
-                     "there is no unknown error %.*s%s; insist errors, or GET /v1/errors, lists them",
+                     "there is no unknown error %.*s%s; insist errors lists them",
                      SLICE_ARG(call->parameters[0]), question->destination.len > 0 ? " at that destination" : "");
         return;
     }

@@ -139,7 +139,7 @@ static void answer_history(struct call *call)
     const struct history_question *question = call->context;
     if (!question->any && !config_destination(call->api->config, call->parameters[0])) {
         call_problem(call, 404, "destination_not_found",
-                     "there is no destination of this name; insist dest, or GET /v1/destinations, lists them");
+                     "there is no destination of this name; insist dest lists them");
         return;
     }
     struct json_writer *json = call_answer(call);

@@ -174,7 +174,7 @@ static void incident_was_read(struct call *call)
         one->found(call);
     else
         call_problem(call, 404, "incident_not_found",
-                     "there is no incident of this id; insist incidents, or GET /v1/incidents, lists them");
+                     "there is no incident of this id; insist incidents lists them");
 }
 
 static void find_incident(struct call *call, void (*found)(struct call *call))

@@ -300,6 +300,7 @@ static int verify(struct audit *audit)
 
 struct exporting {
     int descriptor;
+    int failure; /* errno of a write */
     struct buffer out;
 };
 
@@ -309,8 +310,10 @@ static enum status export_flush(struct exporting *exporting, size_t more_than, s
         return error_set(err, STATUS_NO_MEMORY, "no memory for the lines");
     if (exporting->out.len <= more_than)
         return STATUS_OK;
-    if (cli_write(exporting->descriptor, buffer_slice(&exporting->out)) != STATUS_OK)
+    if (cli_write(exporting->descriptor, buffer_slice(&exporting->out)) != STATUS_OK) {
+        exporting->failure = errno;
         return error_set(err, STATUS_IO, "cannot write: %s", strerror(errno));
+    }
     buffer_clear(&exporting->out);
     return STATUS_OK;
 }
@@ -349,9 +352,14 @@ static int export(struct audit *audit)
     enum status flushed = export_flush(&exporting, 0, status == STATUS_OK ? &err : &ignored);
     buffer_release(&exporting.out);
     if (audit->out && fsync(exporting.descriptor) != 0 && status == STATUS_OK && flushed == STATUS_OK)
-        flushed = error_set(&err, STATUS_IO, "cannot write: %s", strerror(errno));
+        exporting.failure = errno;
     if (audit->out)
         close(exporting.descriptor);
+    if (exporting.failure == EPIPE) /* `insist audit export | head` has all it wanted */
+        return EXIT_FAILED;
+    if (exporting.failure != 0)
+        return cli_fail(EXIT_FAILED, "cannot write %s: %s; it ends before the trail does",
+                        audit->out ? audit->out : "to standard output", strerror(exporting.failure));
     if (status == STATUS_OK && flushed == STATUS_OK)
         return EXIT_DONE;
     return cli_fail(EXIT_FAILED, "%s: %s; what was written ends before that", audit->store->place, err.text);

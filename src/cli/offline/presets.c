@@ -56,6 +56,8 @@ int command_presets(struct cli *cli)
     int code = EXIT_DONE;
     if (!command_options(cli, NULL, 1))
         return cli->code;
+    if (cli->json && cli->arguments.count > 0)
+        return cli_usage("presets", "a preset is printed as the YAML that it is; --output json goes with their list");
     struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (cli->arguments.count == 0)
         code = append_list(cli, &out);

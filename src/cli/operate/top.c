@@ -131,6 +131,16 @@ static void append_picture(const struct cli *cli, const struct picture *picture,
         buffer_printf(out, "and %zu more\n", picture->count - lines);
 }
 
+static void append_json(const struct picture *picture, struct buffer *out)
+{
+    buffer_append_text(out, "{\"destinations\":[");
+    for (size_t i = 0; i < picture->count; i++) {
+        buffer_append_text(out, i > 0 ? "," : "");
+        show_value(picture->rows[i], SHOW_TEXT, out);
+    }
+    buffer_append_text(out, "]}\n");
+}
+
 static int draw(const struct cli *cli, struct client *client, size_t lines, struct buffer *out)
 {
     const struct rows_wish wish = { "/v1/destinations", "destinations", NULL, NULL, TOP_DESTINATIONS_MAX };
@@ -142,7 +152,10 @@ static int draw(const struct cli *cli, struct client *client, size_t lines, stru
     if (code == EXIT_DONE) {
         if (picture.count > 0)
             qsort(picture.rows, picture.count, sizeof *picture.rows, by_wish);
-        append_picture(cli, &picture, lines, out);
+        if (cli->json)
+            append_json(&picture, out);
+        else
+            append_picture(cli, &picture, lines, out);
     }
     picture_release(&picture);
     return code;
