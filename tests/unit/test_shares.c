@@ -173,6 +173,34 @@ static void those_passed_over_come_back(void **state)
     assert_int_equal(shares_ask(&shares, SIDE_FIRST, &slow), 5);
 }
 
+/* All that may go on are named together, and the others stay. */
+static void those_who_may_go_on_are_named_together(void **state)
+{
+    struct shares shares;
+    struct share each[4];
+    (void)state;
+    shares_init(&shares);
+    shares_set_slots(&shares, SIDE_FIRST, 8);
+    for (size_t i = 0; i < 4; i++) {
+        share_init(&each[i], 1);
+        shares_due(&shares, &each[i], PRIORITY_NORMAL);
+        shares_take(&shares, SIDE_FIRST, &each[i], 2);
+    }
+    for (size_t i = 0; i < 4; i++)
+        shares_pass_over(&shares, &each[i]);
+    assert_null(shares_passed(&shares, SIDE_FIRST));
+    shares_give_back(&shares, SIDE_FIRST, &each[0], 1, began);
+    shares_give_back(&shares, SIDE_FIRST, &each[2], 1, began);
+    assert_ptr_equal(shares_passed(&shares, SIDE_FIRST), &each[2]);
+    assert_ptr_equal(each[2].next_passed, &each[0]);
+    assert_null(each[0].next_passed);
+    assert_null(shares_passed(&shares, SIDE_FIRST));
+    assert_ptr_equal(shares_passed(&shares, SIDE_COUNT), &each[3]);
+    assert_ptr_equal(each[3].next_passed, &each[1]);
+    assert_null(each[1].next_passed);
+    assert_null(shares_passed(&shares, SIDE_COUNT));
+}
+
 /* No claim ahead goes beyond the share of slots and claims together, but of who is alone. */
 static void claims_ahead_are_held(void **state)
 {
@@ -256,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_as_the_rules_say),
         cmocka_unit_test(those_passed_over_come_back),
+        cmocka_unit_test(those_who_may_go_on_are_named_together),
         cmocka_unit_test(claims_ahead_are_held),
         cmocka_unit_test(claims_ahead_find_their_slots),
         cmocka_unit_test(a_clock_put_back_keeps_nobody_active),

@@ -374,13 +374,19 @@ void shares_pass_over(struct shares *shares, struct share *share)
 
 struct share *shares_passed(struct shares *shares, enum shares_side side)
 {
-    for (struct share **link = &shares->passed; *link; link = &(*link)->next_passed) {
+    struct share *first = NULL, **end = &first, **link = &shares->passed;
+    while (*link) {
         struct share *share = *link;
-        if (side < SIDE_COUNT && shares_ask(shares, side, share) == 0)
+        assert(share->passed);
+        if (side < SIDE_COUNT && shares_ask(shares, side, share) == 0) {
+            link = &share->next_passed;
             continue;
+        }
         *link = share->next_passed;
         share->passed = false;
-        return share;
+        share->next_passed = NULL;
+        *end = share;
+        end = &share->next_passed;
     }
-    return NULL;
+    return first;
 }

@@ -104,7 +104,7 @@ void shares_note_by_turn(struct shares *shares, enum shares_side side, int64_t c
 
 /* It may not take one for now. */
 void shares_pass_over(struct shares *shares, struct share *share);
-/* The next of those passed over that may take one now, or SIDE_COUNT: of all; it is not among them any more. NULL: none. */
+/* Those passed over that may take one now, or SIDE_COUNT: all, by next_passed; they are so no more. NULL: none. */
 struct share *shares_passed(struct shares *shares, enum shares_side side);
 
 #endif

@@ -303,8 +303,10 @@ static struct batch *claims_for(struct engine *engine, struct dest *dest, struct
     } else {
         dest_share_out(dest, SIDE_FIRST, dest->queue.shares.sides[SIDE_FIRST].held + claims.wanted, now);
         claim_in_turn(engine, dest, request, SIDE_FIRST, &claims, now);
-        dest_leave_over(dest);
-        claim_in_turn(engine, dest, request, SIDE_COUNT, &claims, now);
+        if (claims.wanted > 0) {
+            dest_leave_over(dest);
+            claim_in_turn(engine, dest, request, SIDE_COUNT, &claims, now);
+        }
     }
     int64_t bytes_max = answer_bytes_max(dest, claims.taken);
     for (size_t i = 0; i < batch->count; i++)
@@ -323,6 +325,8 @@ void leases_serve(struct engine *engine, struct dest *dest)
     int64_t turn_max;
     lanes_unpark_due(dest, now);
     return_order_begin(engine, dest);
+    if (dest->workers.first && !dest_front(engine, dest, &turn_max))
+        dest_leave_over(dest); /* whatever their shares, nobody goes away empty */
     while (dest->workers.first && dest_front(engine, dest, &turn_max)) {
         struct lease_request *request = dest->workers.first;
         assert(request->engine == engine);

@@ -221,9 +221,13 @@ bool dest_shares(const struct dest *dest, enum shares_side side)
                                                                            !gate_looks(&dest->gate));
 }
 
-static void pass_no_more(struct share *share)
+/* Those that may take one from a side, or all, have their turns again. */
+static void pass_no_more(struct dest *dest, enum shares_side side)
 {
-    lane_unpark((struct lane_state *)((char *)share - offsetof(struct lane_state, share)));
+    for (struct share *share = shares_passed(&dest->queue.shares, side), *next; share; share = next) {
+        next = share->next_passed;
+        lane_unpark((struct lane_state *)((char *)share - offsetof(struct lane_state, share)));
+    }
 }
 
 /* Who stands in a class of before would count alone among those that matter most. */
@@ -242,15 +246,12 @@ void dest_share_out(struct dest *dest, enum shares_side side, int64_t slots, ins
     shares_tick(&dest->queue.shares, now);
     share_by_class(dest, dest->queue.order.class != RETURN_UNKNOWN);
     shares_set_slots(&dest->queue.shares, side, slots);
-    bool shared = dest_shares(dest, side);
-    for (struct share *share; (share = shares_passed(&dest->queue.shares, shared ? side : SIDE_COUNT));)
-        pass_no_more(share);
+    pass_no_more(dest, dest_shares(dest, side) ? side : SIDE_COUNT);
 }
 
 void dest_leave_over(struct dest *dest)
 {
-    for (struct share *share; (share = shares_passed(&dest->queue.shares, SIDE_COUNT));)
-        pass_no_more(share);
+    pass_no_more(dest, SIDE_COUNT);
 }
 
 /* It has work, but for a reason of its own it may not send before `until`. */
