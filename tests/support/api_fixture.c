@@ -39,6 +39,7 @@ struct api_fixture {
     bool stopping;
     bool api_stopping;
     _Atomic int64_t offset_ms;
+    _Atomic int64_t set_back_ms; /* of the wall clock alone */
     _Atomic int alive; /* how often it was said */
     pthread_mutex_t stall;
     char tokens_path[64];
@@ -61,7 +62,7 @@ static const char usual_config[] =
 static instant fixture_now(void *context)
 {
     struct api_fixture *fixture = context;
-    return clock_now() + atomic_load(&fixture->offset_ms);
+    return clock_now() + atomic_load(&fixture->offset_ms) - atomic_load(&fixture->set_back_ms);
 }
 
 static void fixture_alive(void *context)
@@ -387,6 +388,11 @@ static void wake_now(struct api_fixture *fixture)
 void api_fixture_skip(struct api_fixture *fixture, int64_t ms)
 {
     atomic_fetch_add(&fixture->offset_ms, ms);
+}
+
+void api_fixture_set_back(struct api_fixture *fixture, int64_t ms)
+{
+    atomic_fetch_add(&fixture->set_back_ms, ms);
 }
 
 void api_fixture_advance(struct api_fixture *fixture, int64_t ms)

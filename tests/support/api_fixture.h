@@ -39,6 +39,8 @@ void api_fixture_start_engine(struct api_fixture *fixture);
 void api_fixture_advance(struct api_fixture *fixture, int64_t ms);
 /* Moves the clock only. */
 void api_fixture_skip(struct api_fixture *fixture, int64_t ms);
+/* Somebody sets the clock back; what never goes back goes on. */
+void api_fixture_set_back(struct api_fixture *fixture, int64_t ms);
 /* While stalled the engine's thread does nothing. */
 void api_fixture_stall(struct api_fixture *fixture, bool stalled);
 

@@ -210,6 +210,17 @@ static void silence_is_broken_by_a_heartbeat(void **state)
     close(fd);
 }
 
+static void a_clock_that_is_set_back_silences_nobody(void **state)
+{
+    struct api_fixture *fixture = *state;
+    int fd = open_stream(fixture, "", "");
+    expect_text(fd, "retry: 2000\n:\nid: ");
+    api_fixture_set_back(fixture, 3600 * 1000);
+    api_fixture_skip(fixture, 16 * 1000);
+    expect_text(fd, ":\nid: ");
+    close(fd);
+}
+
 /* Its window is small and it reads nothing; more is there than the system's buffers hold. */
 static void a_client_that_does_not_read_is_cut_off(void **state)
 {
@@ -494,6 +505,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_meant_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(who_wants_the_newest_is_told_what_it_misses, setup, teardown),
         cmocka_unit_test_setup_teardown(silence_is_broken_by_a_heartbeat, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_clock_that_is_set_back_silences_nobody, setup, teardown),
         cmocka_unit_test_setup_teardown(a_client_that_does_not_read_is_cut_off, setup, teardown),
         cmocka_unit_test(a_token_for_a_tenant_shows_that_tenant),
         cmocka_unit_test_setup_teardown(streams_take_turns_with_requests, setup, teardown),

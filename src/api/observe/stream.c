@@ -48,7 +48,7 @@ struct follower {
     bool shared;          /* others write too, of whom this daemon does not hear */
     int64_t newest;       /* not further behind than so many events; 0: all are wanted */
     int64_t transactions; /* of the writer, when the store was last read to its end */
-    instant wrote_at, read_at;
+    int64_t wrote_ms, read_ms; /* by a clock that never goes back */
     const char *end; /* why it ends; NULL: it does not */
     bool begun;
     bool caught_up; /* and nothing has been written since, as far as the last look at the writer tells */
@@ -158,7 +158,7 @@ static enum piece follow_next(struct call *call, struct buffer *out)
         /* Asked before the store is read: what is written meanwhile counts as new. */
         *piece = (struct trail_piece){ .asked = true, .after = follower->after,
                                        .transactions = writer_figures(api->settings.writer).transactions };
-        follower->read_at = api_now(api);
+        follower->read_ms = http_ticks_ms(&api->http);
         return PIECE_READ;
     }
     if (was_read && piece->status != STATUS_OK) {
@@ -171,11 +171,11 @@ static enum piece follow_next(struct call *call, struct buffer *out)
     follower->begun = true;
     if (was_read)
         write_piece(follower, out);
-    instant now = api_now(api);
-    if (out->len == 0 && now >= follower->wrote_at + HEARTBEAT_MS)
+    int64_t now_ms = http_ticks_ms(&api->http);
+    if (out->len == 0 && now_ms >= follower->wrote_ms + HEARTBEAT_MS)
         write_place(out, follower);
     if (out->len > 0)
-        follower->wrote_at = now;
+        follower->wrote_ms = now_ms;
     return follower->caught_up ? PIECE_WAIT : PIECE_MORE;
 }
 
@@ -185,9 +185,9 @@ static void look_after(struct call *call, void *context)
 {
     struct follower *follower = call->context;
     const int64_t *transactions = context;
-    instant now = api_now(call->api);
+    int64_t now_ms = http_ticks_ms(&call->api->http);
     if (call_stream_is_writing(call)) {
-        if (now < follower->wrote_at + SLOW_MS)
+        if (now_ms < follower->wrote_ms + SLOW_MS)
             return;
         struct buffer last = call_buffer();
         write_own(&last, "end", "reason", "slow", 0);
@@ -195,9 +195,9 @@ static void look_after(struct call *call, void *context)
         call_stream_cut(call, &last);
         return;
     }
-    if (follower->transactions != *transactions || (follower->shared && now >= follower->read_at + SHARED_EVERY_MS))
+    if (follower->transactions != *transactions || (follower->shared && now_ms >= follower->read_ms + SHARED_EVERY_MS))
         follower->caught_up = false;
-    if (!follower->caught_up || now >= follower->wrote_at + HEARTBEAT_MS)
+    if (!follower->caught_up || now_ms >= follower->wrote_ms + HEARTBEAT_MS)
         call_stream_wake(call);
 }
 
@@ -313,7 +313,7 @@ void handle_events_stream(struct call *call)
     struct follower *follower = call_context(call, sizeof *follower);
     if (!follower)
         return;
-    *follower = (struct follower){ .wrote_at = api_now(api) };
+    *follower = (struct follower){ .wrote_ms = http_ticks_ms(&api->http) };
     if (api->draining) {
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return;
