@@ -2,6 +2,7 @@
  * A store across a network lets its readers wait: whoever reads waits, everybody else is answered. While they wait clients
  * leave, the configuration changes, the store goes.
  */
+#include "base/clock.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
 #include "support/configs.h"
@@ -36,12 +37,18 @@ static int ask_and_wait(const struct api_fixture *fixture, const char *path)
     return fd;
 }
 
-static void expect_answer(int fd, const char *wanted, const char *about)
+/* Reads to the end, or to what a stream would begin with. */
+static void expect_before(int fd, const char *until, const char *wanted, const char *about)
 {
-    char *answer = raw_read(fd, NULL);
+    char *answer = raw_read(fd, until);
     check(strstr(answer, wanted), "%s: %s", about, answer);
     free(answer);
     close(fd);
+}
+
+static void expect_answer(int fd, const char *wanted, const char *about)
+{
+    expect_before(fd, NULL, wanted, about);
 }
 
 /* What needs nobody to read. */
@@ -139,6 +146,72 @@ static void a_reload_comes_while_the_store_is_read(void **state)
     api_fixture_free(fixture);
 }
 
+/* It is looked for new events four times a second while anybody follows them: one who has not begun to is somebody. */
+static void a_stream_that_begins_slowly_goes_on(void **state)
+{
+    struct api_fixture *fixture = begin();
+    struct store *store = api_fixture_store(fixture);
+    (void)state;
+    store_faulty_hold_reads(store, true);
+    int fd = ask_and_wait(fixture, "/v1/events/stream");
+    assert_true(store_faulty_await_held_read(store));
+    for (int64_t end = clock_ticks_ns() + INT64_C(600000000); clock_ticks_ns() < end;) {
+        struct reply reply = http_do(fixture, "GET", "/livez", NULL);
+        check(reply.status == 200, "%s", reply.body);
+        reply_release(&reply);
+    }
+    store_faulty_hold_reads(store, false);
+    char *begun = raw_read(fd, "id: ");
+    check(strstr(begun, "retry: "), "%s", begun);
+    free(begun);
+    put_job(fixture, "web", "t", "later", "well");
+    char *rest = raw_read(fd, "\"later\"");
+    check(strstr(rest, "\"later\""), "%s", rest);
+    free(rest);
+    close(fd);
+    api_fixture_free(fixture);
+}
+
+/* Whose token is gone by then would follow for ever. */
+static void a_reload_ends_streams_that_have_not_begun(void **state)
+{
+    struct api_fixture *fixture = begin();
+    struct store *store = api_fixture_store(fixture);
+    struct api_order *order;
+    struct error error;
+    (void)state;
+    struct config *next = config_from(slice_from(config), "next.yaml");
+    store_faulty_hold_reads(store, true);
+    int fd = ask_and_wait(fixture, "/v1/events/stream");
+    assert_true(store_faulty_await_held_read(store));
+    assert_int_equal(api_prepare(api_fixture_api(fixture), next, &order, &error), STATUS_OK);
+    api_reload(order);
+    config_unref(next);
+    expect_well(fixture, "two"); /* it has come */
+    store_faulty_hold_reads(store, false);
+    expect_before(fd, "\n\n", "{\"reason\":\"reloaded\"}", "begun before");
+    api_fixture_free(fixture);
+}
+
+/* Whoever comes while the others have not begun is counted when they have. */
+static void streams_that_begin_together_are_counted(void **state)
+{
+    static const char one_stream[] = "listen: 127.0.0.1:0\nstore: 'memory:'\nlimits: { streams: 1 }\n"
+                                     "destinations: { yard: { transport: pull } }\n";
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .config = one_stream, .faulty = true });
+    struct store *store = api_fixture_store(fixture);
+    (void)state;
+    store_faulty_hold_reads(store, true);
+    int first = ask_and_wait(fixture, "/v1/events/stream");
+    assert_true(store_faulty_await_held_read(store));
+    int second = ask_and_wait(fixture, "/v1/events/stream");
+    await_status(fixture, "/livez", 200); /* it has come */
+    store_faulty_hold_reads(store, false);
+    expect_before(second, "id: ", "too_many_streams", "second");
+    expect_before(first, "id: ", "retry: ", "first");
+    api_fixture_free(fixture);
+}
+
 static void a_stop_waits_for_who_reads(void **state)
 {
     struct api_fixture *fixture = begin();
@@ -160,6 +233,9 @@ int main(void)
         cmocka_unit_test(a_crowd_hears_together_that_the_store_is_away),
         cmocka_unit_test(clients_leave_while_the_store_is_read),
         cmocka_unit_test(a_reload_comes_while_the_store_is_read),
+        cmocka_unit_test(a_stream_that_begins_slowly_goes_on),
+        cmocka_unit_test(a_reload_ends_streams_that_have_not_begun),
+        cmocka_unit_test(streams_that_begin_together_are_counted),
         cmocka_unit_test(a_stop_waits_for_who_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,8 +271,9 @@ static enum status run_apart(struct store_read *read, struct store_reader *reade
 static void on_apart(struct store_read *read)
 {
     struct call *call = call_of_read(read);
-    config_unref(call->reading.config);
-    on_piece(call, &read->error);
+    struct config *config = call->reading.config;
+    on_piece(call, &read->error); /* the call may be gone */
+    config_unref(config);
 }
 
 static void read_on(struct call *call)

@@ -261,13 +261,6 @@ static enum status find_place(struct call *call, struct store_reader *reader, st
     return STATUS_OK;
 }
 
-static void begin_stream(struct call *call)
-{
-    call->pieces.small = true;
-    call_add_header(call, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
-    call_stream(call, "text/event-stream", read_piece, follow_next);
-}
-
 static bool read_newest(struct call *call, struct follower *follower)
 {
     struct slice text = call_query(call, "newest");
@@ -293,7 +286,9 @@ static bool may_follow(struct call *call)
 {
     const struct config *config = call->api->config;
     struct token_count own = { .who = call->who };
-    if ((int64_t)call_streams_visit(call->api, follow_next, count_own, &own) >= config->streams_max)
+    if (call->api->draining)
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+    else if ((int64_t)call_streams_visit(call->api, follow_next, count_own, &own) >= config->streams_max)
         call_problem(call, 503, "too_many_streams",
                      "%lld clients follow the events already; use fewer, or look at the events without following",
                      (long long)config->streams_max);
@@ -307,24 +302,34 @@ static bool may_follow(struct call *call)
     return false;
 }
 
-void handle_events_stream(struct call *call)
+/* While its place was looked for it was none of the streams: others have begun or were ended, and nobody ticked for it. */
+static void begin_stream(struct call *call)
 {
     struct api *api = call->api;
-    struct follower *follower = call_context(call, sizeof *follower);
-    if (!follower)
-        return;
-    *follower = (struct follower){ .wrote_ms = http_ticks_ms(&api->http) };
-    if (api->draining) {
-        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
-        return;
-    }
-    if (!may_follow(call) || !event_filter_read(call, &follower->filter) || !read_newest(call, follower) ||
-        !read_after(call, follower))
+    struct follower *follower = call->context;
+    follower->wrote_ms = http_ticks_ms(&api->http);
+    if (call->reading.config != api->config)
+        follower->end = "reloaded";
+    if (!may_follow(call))
         return;
     if (!start_timer(api)) {
         call_no_memory(call);
         return;
     }
+    call->pieces.small = true;
+    call_add_header(call, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
+    call_stream(call, "text/event-stream", read_piece, follow_next);
+}
+
+void handle_events_stream(struct call *call)
+{
+    struct follower *follower = call_context(call, sizeof *follower);
+    if (!follower)
+        return;
+    *follower = (struct follower){ 0 };
+    if (!may_follow(call) || !event_filter_read(call, &follower->filter) || !read_newest(call, follower) ||
+        !read_after(call, follower))
+        return;
     call->forget = forget_piece;
     call_read(call, find_place, begin_stream);
 }
