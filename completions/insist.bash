@@ -36,6 +36,10 @@ _insist_verbs() {
     errors) printf '%s\n' list forget ;;
     report) printf '%s\n' daily weekly ;;
     audit) printf '%s\n' verify export ;;
+    subject) printf '%s\n' history erase erasures ;;
+    nodes) printf '%s\n' list drain ;;
+    sources) printf '%s\n' list show ;;
+    tenants) echo list ;;
     esac
 }
 
@@ -57,7 +61,7 @@ _insist() {
     -p | --policy) _insist_offer "$("$program" presets 2>/dev/null | awk '{ print $1 }')"; return ;;
     -d | --destination) _insist_offer "$(_insist_names "$program" name dest list)"; return ;;
     -t | --tenant) _insist_offer "$(_insist_names "$program" tenant tenants --all)"; return ;;
-    -c | --config | --compare | --html | --payload | --out) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    -c | --config | --compare | --html | --payload | --out | --archive) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     -o | --output) _insist_offer $'table\njson'; return ;;
     --priority) _insist_offer $'critical\nhigh\nnormal'; return ;;
     --severity) _insist_offer $'critical\nwarning\ninfo'; return ;;
@@ -72,11 +76,13 @@ _insist() {
     fi
     case $command:$at in
     : | :0 | help:1) _insist_offer "$(_insist_commands "$program")" ;;
-    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | report:1 | audit:1) _insist_offer "$(_insist_verbs "$command")" ;;
+    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | report:1 | audit:1 | subject:1 | nodes:1 | sources:1 | tenants:1) _insist_offer "$(_insist_verbs "$command")" ;;
     help:2) _insist_offer "$(_insist_verbs "$previous")" ;;
     dest:2 | add:1) _insist_offer "$(_insist_names "$program" name dest list)" ;;
     job:1 | why:1 | retry:1 | resend:1 | cancel:1 | prioritize:1) _insist_offer "$(_insist_names "$program" id jobs)" ;;
     incidents:2) _insist_offer "$(_insist_names "$program" id incidents)" ;;
+    nodes:2) _insist_offer "$(_insist_names "$program" name nodes)" ;;
+    sources:2) _insist_offer "$(_insist_names "$program" name sources)" ;;
     prioritize:2) _insist_offer $'critical\nhigh\nnormal' ;;
     presets:1) _insist_offer "$("$program" presets 2>/dev/null | awk '{ print $1 }')" ;;
     add:* | check:* | backup:* | audit:*) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;

@@ -63,6 +63,7 @@ complete -c insist -l destination -s d -x -a '(__insist_names name dest list)'
 complete -c insist -l tenant -s t -x -a '(__insist_names tenant tenants --all)'
 complete -c insist -l payload -r -F
 complete -c insist -l out -r -F
+complete -c insist -l archive -r -F
 complete -c insist -n '__insist_at alerts 1' -a 'list ack'
 complete -c insist -n '__insist_at dead 1' -a 'list summary export redrive purge redrives cancel undo'
 complete -c insist -n '__insist_at dest 1' -a 'list show pause resume contingency'
@@ -70,8 +71,14 @@ complete -c insist -n '__insist_at report 1' -a 'daily weekly'
 complete -c insist -n '__insist_at incidents 1' -a 'list show report note'
 complete -c insist -n '__insist_at errors 1' -a 'list forget'
 complete -c insist -n '__insist_at audit 1' -a 'verify export'
+complete -c insist -n '__insist_at subject 1' -a 'history erase erasures'
+complete -c insist -n '__insist_at nodes 1' -a 'list drain'
+complete -c insist -n '__insist_at sources 1' -a 'list show'
+complete -c insist -n '__insist_at tenants 1' -a list
 complete -c insist -n '__insist_at dest 2; or __insist_at add 1' -a '(__insist_names name dest list)'
 complete -c insist -n '__insist_at job 1; or __insist_at why 1; or __insist_at retry 1; or __insist_at resend 1; or __insist_at cancel 1; or __insist_at prioritize 1' -a '(__insist_names id jobs)'
 complete -c insist -n '__insist_at incidents 2' -a '(__insist_names id incidents)'
+complete -c insist -n '__insist_at nodes 2' -a '(__insist_names name nodes)'
+complete -c insist -n '__insist_at sources 2' -a '(__insist_names name sources)'
 complete -c insist -n '__insist_at prioritize 2' -a 'critical high normal'
 complete -c insist -n '__insist_at add 2; or __insist_at check 1; or __insist_at backup 1' -F

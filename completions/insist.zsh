@@ -21,6 +21,10 @@ _insist_verbs() {
     report) compadd daily weekly ;;
     errors) compadd list forget ;;
     audit) compadd verify export ;;
+    subject) compadd history erase erasures ;;
+    nodes) compadd list drain ;;
+    sources) compadd list show ;;
+    tenants) compadd list ;;
     esac
 }
 
@@ -38,7 +42,7 @@ _insist() {
     -p | --policy) _insist_presets; return ;;
     -d | --destination) _insist_names name dest list; return ;;
     -t | --tenant) _insist_names tenant tenants --all; return ;;
-    -c | --config | --compare | --html | --payload | --out) _files; return ;;
+    -c | --config | --compare | --html | --payload | --out | --archive) _files; return ;;
     -o | --output) compadd table json; return ;;
     --priority) compadd critical high normal; return ;;
     --severity) compadd critical warning info; return ;;
@@ -54,11 +58,13 @@ _insist() {
     fi
     case $command:$at in
     :0 | help:1) compadd -- ${(f)"$($program help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')"} ;;
-    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | report:1 | audit:1) _insist_verbs $command ;;
+    alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | report:1 | audit:1 | subject:1 | nodes:1 | sources:1 | tenants:1) _insist_verbs $command ;;
     help:2) _insist_verbs $words[CURRENT-1] ;;
     dest:2 | add:1) _insist_names name dest list ;;
     job:1 | why:1 | retry:1 | resend:1 | cancel:1 | prioritize:1) _insist_names id jobs ;;
     incidents:2) _insist_names id incidents ;;
+    nodes:2) _insist_names name nodes ;;
+    sources:2) _insist_names name sources ;;
     prioritize:2) compadd critical high normal ;;
     presets:1) _insist_presets ;;
     add:* | check:* | backup:* | audit:*) _files ;;

@@ -31,6 +31,12 @@ check "version --verbose" ended 0 "insist $version" 'jansson' 'sqlite'
 code=$?
 check "a full disk is noticed" ended 1 'insist: cannot write to standard output: No space left on device'
 
+"$insist" token ops --scope admin | tail -n 1 >"$work/tokens"
+chmod 600 "$work/tokens"
+printf 'auth: { tokens_file: "%s" }\n' "$work/tokens" >"$work/tokens.yaml"
+ask check -c "$work/tokens.yaml"
+check "a file of tokens without its first line" ended 2 'its first line is tokens: and the lines of insist token stand below'
+
 ask presets tiss -o json
 check "a preset is YAML, whoever asks for JSON" ended 2 'insist: a preset is printed as the YAML that it is; --output json goes with their list'
 

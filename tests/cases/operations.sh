@@ -57,6 +57,16 @@ check "and the terminal is as it was" grep -q "$(printf '\033\[?1049l')" "$work/
 run python3 "$root/tests/cases/screen.py" "by worst=$(printf '\003')" "$insist" top --every 300ms
 check "so does an interrupt" ended 0
 
+# ---- what is ordered behind a pause ----
+ask dest pause letters
+check "paused" ended 0 'letters: paused'
+ask dest contingency letters
+check "contingency behind a pause is told" ended 0 'letters: paused, and in contingency when it is resumed'
+ask dest contingency letters --leave
+check "so is its end" ended 0 'letters: paused, and comes back when it is resumed'
+ask dest resume letters
+check "and then it does" ended 0 'letters: recovering'
+
 # ---- what is not there ----
 plain() { # no message tells who types commands of paths
     [ "$code" = 1 ] && grep -q 'insist: there is no .* lists them' "$work/err" && ! grep -q '/v1/' "$work/err"

@@ -49,7 +49,7 @@ offers_all_commands() { # SHELL
 
 # The words that a command takes first are those of its usage lines.
 offers_all_verbs() { # SHELL
-    for command in alerts dead dest incidents errors audit; do
+    for command in alerts dead dest incidents errors audit subject nodes sources tenants; do
         insist help "$command" | grep -oE "^(usage:)? +insist $command \[?[a-z]+" | grep -oE '[a-z]+$' | sort -u >"$folder/expected"
         [ -s "$folder/expected" ] || { echo "no usage of $command"; return 1; }
         tests/complete.sh "$1" insist "$command" "" 2>&1 | diff "$folder/expected" - || { echo "of $command"; return 1; }

@@ -135,12 +135,13 @@ static enum status parse_tokens(const struct token_source *source, struct error 
 {
     const yaml_node_t *root = yaml_document_get_root_node(source->document);
     if (!root || root->type != YAML_MAPPING_NODE || root->data.mapping.pairs.top - root->data.mapping.pairs.start != 1)
-        return error_set(err, STATUS_INVALID, "%s: must have one key, tokens", source->path);
+        return error_set(err, STATUS_INVALID, "%s: its first line is tokens: and the lines of insist token stand below",
+                         source->path);
     yaml_node_pair_t *pair = root->data.mapping.pairs.start;
     const yaml_node_t *list = yaml_document_get_node(source->document, pair->value);
     if (!slice_equal(scalar(yaml_document_get_node(source->document, pair->key)), SLICE("tokens")) ||
         list->type != YAML_SEQUENCE_NODE)
-        return fail_at(source->path, root, err, "must have one key, tokens, with a list");
+        return fail_at(source->path, root, err, "its first line is tokens: and the lines of insist token stand below");
     size_t count = (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
     if (count > TOKENS_MAX)
         return fail_at(source->path, list, err, "too many tokens");

@@ -162,6 +162,29 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
+/* A pause hides what was ordered behind it. */
+static int show_ordered(json_t *answer, const char *behind, struct buffer *out)
+{
+    const char *mode = member_text(answer, "mode");
+    show_value(json_object_get(answer, "name"), SHOW_TEXT, out);
+    buffer_append_text(out, ": ");
+    show_value(json_object_get(answer, "mode"), SHOW_TEXT, out);
+    if (mode && strcmp(mode, "paused") == 0)
+        buffer_printf(out, ", and %s", behind);
+    buffer_append_byte(out, '\n');
+    return EXIT_DONE;
+}
+
+static int show_entered(UNUSED const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    return show_ordered(answer, "in contingency when it is resumed", out);
+}
+
+static int show_left(UNUSED const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    return show_ordered(answer, "comes back when it is resumed", out);
+}
+
 int command_dest(struct cli *cli)
 {
     const char *reason = NULL, *tenant = NULL;
@@ -199,6 +222,7 @@ int command_dest(struct cli *cli)
     };
     if (pauses || resumes || contingency)
         action = (struct action){ .method = "POST", .path = action.path, .name = action.name, .verb = what,
+                                  .show = !contingency ? NULL : enter ? show_entered : show_left,
                                   .members = { { "enter", NULL, contingency ? &enter : NULL },
                                                { "reason", reason, NULL },
                                                { "tenant", tenant, NULL } } };
