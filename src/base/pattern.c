@@ -165,7 +165,8 @@ static __attribute__((noinline)) int search_counted(const struct search *search)
     return search_in(search, &(struct scratch){ .bytes = bytes, .len = sizeof bytes }, true);
 }
 
-static bool match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
+/* What pcre2_match returns. */
+static int match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
 {
     if (!text.data)
         text = SLICE("");
@@ -175,7 +176,7 @@ static bool match(const struct pattern *pattern, struct slice text, uint32_t opt
     int groups = text.len <= SHORT_BYTES_MAX ? search_short(&search) : PCRE2_ERROR_MATCHLIMIT;
     if (groups == PCRE2_ERROR_MATCHLIMIT || groups == PCRE2_ERROR_NOMEMORY)
         groups = search_counted(&search);
-    return groups >= 0;
+    return groups;
 }
 
 struct slice pattern_literal(const struct pattern *pattern)
@@ -185,15 +186,22 @@ struct slice pattern_literal(const struct pattern *pattern)
 
 bool pattern_matches(const struct pattern *pattern, struct slice text)
 {
-    return match(pattern, text, 0, NULL);
+    return match(pattern, text, 0, NULL) >= 0;
 }
 
 bool pattern_matches_whole(const struct pattern *pattern, struct slice text)
 {
-    return text.len <= PATTERN_SUBJECT_BYTES_MAX && match(pattern, text, PCRE2_ANCHORED | PCRE2_ENDANCHORED, NULL);
+    return text.len <= PATTERN_SUBJECT_BYTES_MAX && match(pattern, text, PCRE2_ANCHORED | PCRE2_ENDANCHORED, NULL) >= 0;
 }
 
-bool pattern_capture(const struct pattern *pattern, struct slice text, struct slice *ret_capture)
+enum pattern_find pattern_capture(const struct pattern *pattern, struct slice text, struct slice *ret_capture)
 {
-    return literal_occurs(&pattern->needed, text) && match(pattern, text, 0, ret_capture);
+    if (!literal_occurs(&pattern->needed, text))
+        return PATTERN_ABSENT;
+    int groups = match(pattern, text, 0, ret_capture);
+    if (groups >= 0)
+        return PATTERN_FOUND;
+    if (groups != PCRE2_ERROR_NOMATCH)
+        return PATTERN_COSTLY;
+    return text.len > PATTERN_SUBJECT_BYTES_MAX ? PATTERN_BEYOND : PATTERN_ABSENT;
 }

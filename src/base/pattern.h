@@ -31,7 +31,15 @@ struct slice pattern_literal(const struct pattern *pattern);
 bool pattern_matches(const struct pattern *pattern, struct slice text);
 /* Whether it is the whole of `text`. */
 bool pattern_matches_whole(const struct pattern *pattern, struct slice text);
+
+enum pattern_find {
+    PATTERN_ABSENT, /* nowhere in the text */
+    PATTERN_FOUND,
+    PATTERN_BEYOND, /* not in what is looked at of it */
+    PATTERN_COSTLY, /* unknown: it needs more work or room than the limits */
+};
+
 /* The first group, or the whole match where the pattern has no group. */
-bool pattern_capture(const struct pattern *pattern, struct slice text, struct slice *ret_capture);
+enum pattern_find pattern_capture(const struct pattern *pattern, struct slice text, struct slice *ret_capture) MUST_CHECK;
 
 #endif

@@ -85,8 +85,8 @@ static const struct answer_form {
     { "JSON, small values", "[", "0,", "0]", "json:/0", NULL },
     { "JSON, escapes", "{\"a\":\"", "\\u0041", "\"}", "json:/a", NULL },
     { "a pattern that tries everything", "", "a", "!", "pattern:/(a+)+b/", NULL },
-    { "a pattern from each place", "", "x=", "!", "pattern:/[xw].*[xw].*[xw].*[yz](\\d+)/", NULL },
-    { "a pattern that steps back from each place", "", "x1", "!", "pattern:/(\\w*\\d)*[yz]/", NULL },
+    { "a pattern from each place", "", "x=", "!", "pattern:/[xw].*[xw].*[xw].*[yz](\\d+)/", "steps" },
+    { "a pattern that steps back from each place", "", "x1", "!", "pattern:/(\\w*\\d)*[yz]/", "steps" },
 };
 
 static void a_megabyte_of_each_is_bounded(void **state)

@@ -57,7 +57,7 @@ static void captures(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct pattern *pattern = compiled(rows[i].expression);
         struct slice capture = SLICE("untouched");
-        bool found = pattern_capture(pattern, slice_from(rows[i].text), &capture);
+        bool found = pattern_capture(pattern, slice_from(rows[i].text), &capture) == PATTERN_FOUND;
         check(found == (rows[i].capture != NULL), "%s", rows[i].expression);
         check(slice_equal(capture, slice_from(found ? rows[i].capture : "untouched")), "%s: %.*s", rows[i].expression,
               SLICE_ARG(capture));
@@ -109,6 +109,7 @@ static void catastrophes_end_soon_without_a_match(void **state)
         "(a+)+$", "(a+)+[!?]", "(a|aa)+$", "(a*)*[!?]", "[a-z]+[!?]", "(?:a{1,140}){2}[bc]", "(.*)(.*)(.*)[!?]",
         "(a|a?)+[!?]", "(?:a?){30}a{30}[!?]", "(\\w+\\s?)+[!?]", "a*a*a*a*a*[!?]", "(?:.*,){20}[!?]", "((a+)+)+\\1[!?]",
     };
+    struct slice capture;
     char *text = malloc(PATTERN_SUBJECT_BYTES_MAX);
     assert_non_null(text);
     memset(text, 'a', PATTERN_SUBJECT_BYTES_MAX);
@@ -119,6 +120,8 @@ static void catastrophes_end_soon_without_a_match(void **state)
         check(!pattern_matches(pattern, (struct slice){ text, PATTERN_SUBJECT_BYTES_MAX }), "%s", expressions[i]);
         double took = seconds_of_cpu() - start;
         check(took < 0.5, "%s took %.3f s", expressions[i], took);
+        enum pattern_find find = pattern_capture(pattern, (struct slice){ text, PATTERN_SUBJECT_BYTES_MAX }, &capture);
+        check(find == PATTERN_COSTLY, "%s: %d", expressions[i], (int)find);
         pattern_free(pattern);
     }
     free(text);
@@ -164,6 +167,9 @@ static void what_lies_beyond_is_not_looked_at(void **state)
     assert_true(pattern_matches(pattern, (struct slice){ text, len }));
     memcpy(text + PATTERN_SUBJECT_BYTES_MAX - 6, " needle", 7);
     assert_false(pattern_matches(pattern, (struct slice){ text, len }));
+    struct slice capture;
+    assert_int_equal(pattern_capture(pattern, (struct slice){ text, len }, &capture), PATTERN_BEYOND);
+    assert_int_equal(pattern_capture(pattern, (struct slice){ text, PATTERN_SUBJECT_BYTES_MAX }, &capture), PATTERN_ABSENT);
     struct pattern *all = compiled(".*");
     assert_true(pattern_matches_whole(all, (struct slice){ text, PATTERN_SUBJECT_BYTES_MAX }));
     assert_false(pattern_matches_whole(all, (struct slice){ text, len })); /* the whole was not seen */
@@ -178,7 +184,7 @@ static void matching_allocates_nothing(void **state)
     struct pattern *pattern = compiled("(a+)+(b|c)*(d)$");
     size_t used = mallinfo2().uordblks;
     struct slice capture;
-    pattern_capture(pattern, SLICE("aaaaaaaaaaaaaaaaaaaabcbcbcbcbcbcd"), &capture);
+    assert_int_equal(pattern_capture(pattern, SLICE("aaaaaaaaaaaaaaaaaaaabcbcbcbcbcbcd"), &capture), PATTERN_FOUND);
     assert_int_equal(mallinfo2().uordblks, used);
     pattern_free(pattern);
 }

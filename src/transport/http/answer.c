@@ -228,17 +228,35 @@ static bool find_json(struct slice pointer, const struct http_response *response
     return found;
 }
 
-static bool find_pattern(struct slice expression, struct slice body, const struct wanted *wanted, struct buffer *out)
+/* Why a body in which a pattern was not found may have it all the same; NULL: it has not. */
+static const char *pattern_doubt(enum pattern_find find, bool body_cut)
+{
+    if (body_cut)
+        return "it is longer than response_max";
+    if (find == PATTERN_BEYOND)
+        return "it is longer than the 64 KB in which a pattern is sought";
+    return find == PATTERN_COSTLY ? "the search would take too many steps" : NULL;
+}
+
+static bool find_pattern(struct slice expression, const struct http_response *response, const struct wanted *wanted,
+                         struct buffer *out)
 {
     struct pattern *pattern;
     struct slice capture;
     if (expression.len >= 2 && expression.data[0] == '/' && expression.data[expression.len - 1] == '/')
         expression = (struct slice){ expression.data + 1, expression.len - 2 };
-    if (pattern_new(expression, &pattern, NULL) != STATUS_OK)
-        return false; /* the configuration was checked: only memory can be missing */
-    bool found = pattern_capture(pattern, body, &capture) && append_word(out, wanted, capture);
+    if (pattern_new(expression, &pattern, NULL) != STATUS_OK) { /* it was checked: only memory can be missing */
+        response->reading->refused = "no memory for a pattern";
+        return false;
+    }
+    enum pattern_find find = pattern_capture(pattern, response->body, &capture);
     pattern_free(pattern);
-    return found;
+    if (find == PATTERN_FOUND)
+        return append_word(out, wanted, capture);
+    const char *doubt = pattern_doubt(find, response->body_cut);
+    if (doubt)
+        response->reading->refused = doubt;
+    return false;
 }
 
 static bool find_at(struct slice place, const struct http_response *response, const struct wanted *wanted,
@@ -252,7 +270,7 @@ static bool find_at(struct slice place, const struct http_response *response, co
     if (slice_has_prefix(place, SLICE("header:")))
         return append_word(out, wanted, http_header(response->headers, rest));
     if (slice_has_prefix(place, SLICE("pattern:")))
-        return find_pattern(rest, response->body, wanted, out);
+        return find_pattern(rest, response, wanted, out);
     return false; /* http.status: what remains when nothing else is found */
 }
 

@@ -24,7 +24,7 @@ struct http_response {
     struct slice headers;         /* "Name: value" lines of the last response */
     struct slice body;            /* perhaps cut off at the destination's limit */
     struct http_reading *reading; /* zeros at first, and released; NULL: none is carried from place to place */
-    bool body_cut;                /* half of a document is none: nothing was searched */
+    bool body_cut;                /* half of a document is none; only patterns were sought in it */
 };
 
 void http_reading_release(struct http_reading *reading);
