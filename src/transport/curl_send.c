@@ -20,6 +20,7 @@ void curl_set_way(CURL *curl, const struct destination_config *destination, bool
     /* Environment variables of the daemon's must not send the jobs elsewhere, nor past their proxy. */
     curl_set_text(curl, CURLOPT_PROXY, destination->proxy ? destination->proxy : "", unset);
     curl_set_text(curl, CURLOPT_NOPROXY, "", unset);
+    curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* the proxy's are no answer of the destination's */
     curl_set_text(curl, CURLOPT_CAINFO, tls->ca, unset);
     curl_set_text(curl, CURLOPT_SSLCERT, tls->cert, unset);
     curl_set_text(curl, CURLOPT_SSLKEY, tls->key, unset);

@@ -113,16 +113,23 @@ static void test_client_certificates(void **state)
         { "1.3, of another authority", files.stranger, TLS1_3_VERSION, OUTCOME_BLOCKED, "curl:98" },
         { "1.3, none", NULL, TLS1_3_VERSION, OUTCOME_BLOCKED, "curl:98" },
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct receiver *receiver = secure(files.server, files.ca, cases[i].version);
+    struct receiver *proxy = receiver_new(NULL);
+    char through[64];
+    snprintf(through, sizeof through, ", proxy: 'http://127.0.0.1:%d'", receiver_port(proxy));
+    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
+        size_t row = i / 2;
+        struct receiver *receiver = secure(files.server, files.ca, cases[row].version);
         struct rig_send send;
-        configure(receiver, "127.0.0.1", files.ca, cases[i].cert, "");
+        configure(receiver, "127.0.0.1", files.ca, cases[row].cert, i % 2 ? through : "");
         rig_send(&rig, &send);
-        check(send.answer.outcome == cases[i].outcome, "%s: %s %s %s", cases[i].name, outcome_name(send.answer.outcome), send.code, send.text);
-        check(strcmp(send.code, cases[i].code) == 0, "%s: %s %s", cases[i].name, send.code, send.text);
-        check(receiver_requests(receiver) == (cases[i].outcome == OUTCOME_DELIVERED), "%s: a request went out", cases[i].name);
+        check(send.answer.outcome == cases[row].outcome, "%s: %s %s %s", cases[row].name, outcome_name(send.answer.outcome), send.code,
+              send.text);
+        check(strcmp(send.code, cases[row].code) == 0, "%s: %s %s", cases[row].name, send.code, send.text);
+        check(receiver_requests(receiver) == (cases[row].outcome == OUTCOME_DELIVERED), "%s: a request went out", cases[row].name);
         receiver_free(receiver);
     }
+    check(receiver_requests(proxy) == COUNT_OF(cases), "%zu tunnels", receiver_requests(proxy));
+    receiver_free(proxy);
 }
 
 static void test_client_certificate_files(void **state)

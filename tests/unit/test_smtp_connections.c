@@ -1,7 +1,8 @@
-/* How many connections e-mail opens, over real sockets, as the servers count them. */
+/* How many connections e-mail opens, over real sockets, as the servers count them; and those through a proxy. */
 #include "support/check.h"
 #include "support/http_rig.h"
 #include "support/mail_server.h"
+#include "support/receiver.h"
 
 #include "transport/smtp/smtp.h"
 
@@ -116,11 +117,41 @@ static void test_connections_max(void **state)
         mail_server_free(others[i]);
 }
 
+/* What a proxy says before there is a tunnel is no reply of the server's; whom it connects to is the proxy's to judge. */
+static void test_proxy(void **state)
+{
+    (void)state;
+    static const struct { const char *name; int status; bool private, delivered; const char *code; } rows[] = {
+        { "a tunnel", 0, true, true, "smtp:250" },
+        { "a tunnel, nothing private allowed", 0, false, true, "smtp:250" },
+        { "refused", 403, true, false, "curl:56" },
+        { "refused with what would be the server's refusal", 554, true, false, "curl:56" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct receiver *proxy = receiver_new(&(struct receiver_settings){ .connect_status = rows[i].status });
+        struct rig_send send;
+        open_rig(4);
+        rig_configure(&rig,
+                      "preset: email, url: 'smtp://127.0.0.1:%d', allow_private: %s, proxy: 'http://127.0.0.1:%d', "
+                      "smtp: { helo: me.test, starttls: none }",
+                      mail_server_port(server), rows[i].private ? "true" : "false", receiver_port(proxy));
+        prepare(&send);
+        rig_wait(&rig, &send);
+        check(send.answer.outcome == (rows[i].delivered ? OUTCOME_DELIVERED : OUTCOME_NONE) && strcmp(send.code, rows[i].code) == 0,
+              "%s: %s %s %s", rows[i].name, outcome_name(send.answer.outcome), send.code, send.text);
+        check(receiver_requests(proxy) == 1, "%s: %zu tunnels", rows[i].name, receiver_requests(proxy));
+        check(mail_server_messages(server) == rows[i].delivered, "%s: %zu messages", rows[i].name, mail_server_messages(server));
+        close_rig();
+        receiver_free(proxy);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_more_connections_than_sends),
         cmocka_unit_test(test_connections_max),
+        cmocka_unit_test(test_proxy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
