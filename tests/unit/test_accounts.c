@@ -107,16 +107,15 @@ static void test_token_that_expires(void **state)
 }
 
 /* Refused before its time: fetched anew once, and the job is sent again. Refused again: that is the answer. */
-static void test_token_that_is_refused(void **state)
+static void check_refused_token(const char *more)
 {
-    (void)state;
     static const struct receiver_reply tokens[] = { TOKEN("old"), TOKEN("new"), TOKEN("newer"), TOKEN("newest") };
     static const struct receiver_reply once[] = { { .status = 200 }, { .status = 401, .body = "expired" }, { .status = 200 } };
     static const struct receiver_reply always[] = { { .status = 401, .body = "no" } };
     open_all();
     receiver_script(issuer, tokens, COUNT_OF(tokens));
     receiver_script(api, once, COUNT_OF(once));
-    configure("");
+    configure(more);
     send_one("acme");
     send_one("acme");
     assert_int_equal(sends[0].answer.outcome, OUTCOME_DELIVERED);
@@ -129,6 +128,13 @@ static void test_token_that_is_refused(void **state)
     assert_int_equal(receiver_requests(api), 5);
     assert_int_equal(receiver_requests(issuer), 3);
     close_all();
+}
+
+static void test_token_that_is_refused(void **state)
+{
+    (void)state;
+    check_refused_token("");
+    check_refused_token(" }, method: PUT, headers: { X-A: b"); /* with a handle that is prepared for each send */
 }
 
 /* Who gives no token is what the destination is: away, throttled, or not to be had by us. Nothing is sent without. */

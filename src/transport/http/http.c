@@ -563,10 +563,12 @@ static void set_callbacks(struct exchange *exchange)
 static void set_url(struct exchange *exchange)
 {
     const char *text = exchange->request.url.data;
+    curl_url_cleanup(exchange->prepared.url); /* of the try before, whose token was refused; it accepts NULL */
     exchange->prepared.url = curl_url();
     if (exchange->prepared.url && curl_url_set(exchange->prepared.url, CURLUPART_URL, text, CURLU_PATH_AS_IS) == CURLUE_OK &&
         curl_easy_setopt(exchange->curl, CURLOPT_CURLU, exchange->prepared.url) == CURLE_OK)
         return;
+    curl_easy_setopt(exchange->curl, CURLOPT_CURLU, NULL);
     set_text(exchange, CURLOPT_URL, text);
 }
 
