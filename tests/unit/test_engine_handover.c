@@ -359,6 +359,57 @@ static void what_comes_while_it_is_read_is_not_forgotten(void **state)
     stage_end(&stage);
 }
 
+static int64_t read_ms; /* that the next read takes; those after it are quick */
+
+static int64_t reads_the_first_slowly(struct stage *stage, enum status *fails)
+{
+    int64_t takes_ms = read_ms;
+    (void)stage;
+    (void)fails;
+    read_ms = 0;
+    return takes_ms;
+}
+
+/* While it is read, tenants come whose lanes cannot be known yet: a lane of another that was forgotten is asked for before. */
+static void who_comes_while_it_is_read_holds_up_nobody(void **state)
+{
+    struct stage stage = { .destination = takes, .shared = true, .reading = reads_the_first_slowly };
+    bool gained = false;
+    char tenant[16];
+    struct saved_wait wait = { .done = on_lost, .context = &gained };
+    const struct store_op resend = { .kind = OP_REDRIVE, .data = SLICE("{}"),
+                                     .job = { .tenant = SLICE("E"), .id = SLICE("x"), .resend = true,
+                                              .forget_at = INSTANT_NONE } };
+    (void)state;
+    read_ms = 0;
+    stage_begin(&stage, CONFIG(""), began);
+    assert_int_equal(stage_gain(&stage, "e"), STATUS_OK);
+    for (int i = 0; i < MEASURED_TENANTS_MAX; i++) { /* who are measured are not forgotten */
+        snprintf(tenant, sizeof tenant, "e%d", i);
+        stage_add(&stage, "e", tenant, NULL, "x");
+    }
+    stage_run_for(&stage, MINUTE_MS);
+    stage_add(&stage, "e", "E", "x", "x");
+    stage_run_for(&stage, HOUR_MS);
+    assert_int_equal(stage.engine->lanes.by_id.count, MEASURED_TENANTS_MAX);
+    size_t before = stage.send_count;
+    read_ms = HOUR_MS;
+    engine_gain(stage.engine, SLICE("d"), &wait);
+    for (int i = 0; i < 10 * RECALL_MAX; i++) {
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        stage_add(&stage, "d", tenant, NULL, "x");
+    }
+    assert_true(stage.engine->lanes.missed.count > RECALL_MAX);
+    stage_apply(&stage, &resend);
+    stage_run_for(&stage, 2 * SECOND_MS);
+    assert_false(gained);
+    assert_int_equal(stage.send_count, before + 1);
+    stage_run_for(&stage, 2 * HOUR_MS);
+    assert_true(gained);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10 * RECALL_MAX);
+    stage_end(&stage);
+}
+
 enum { MANY_TENANTS = 3 * RESTORE_AT_ONCE + 100 };
 
 /* One job each; the store has them, and no engine has the destination yet. */
@@ -558,6 +609,7 @@ int main(void)
         cmocka_unit_test(holds_are_handed_over),
         cmocka_unit_test(a_store_that_refuses_is_waited_for),
         cmocka_unit_test(what_comes_while_it_is_read_is_not_forgotten),
+        cmocka_unit_test(who_comes_while_it_is_read_holds_up_nobody),
         cmocka_unit_test(a_large_one_does_not_stop_the_others),
         cmocka_unit_test(what_comes_between_two_bits_is_sent),
         cmocka_unit_test(a_stop_between_two_bits_is_answered),

@@ -44,6 +44,7 @@ static void look(struct engine *engine, struct lane_state *lane, instant now)
 struct lane_missed {
     int64_t id; /* the key */
     int64_t ready, dead;
+    bool put_off; /* it was asked for, and its destination was still being loaded */
 };
 
 static struct slice key_of(const int64_t *id)
@@ -69,22 +70,28 @@ static enum status read_missed(struct store_read *read, struct store_reader *rea
     return STATUS_OK;
 }
 
-/* Without memory, and while its destination is loaded, it stays missed. One that is not there has nothing. */
-static void take_missed(struct engine *engine, int64_t id, const struct lane *stored)
+/*
+ * Without memory, and while its destination is loaded, it stays missed. One that is not there has nothing. False: it was so
+ * when it was asked for before.
+ */
+static bool take_missed(struct engine *engine, int64_t id, const struct lane *stored)
 {
     struct lane_missed *missed = map_get(&engine->lanes.missed, key_of(&id));
     struct lane_state *lane = lane_find(engine, id);
     assert(missed);
+    bool before = missed->put_off;
     enum status status =
         stored->id == id ? lane_get(engine, id, stored->destination, stored->tenant, &lane) : STATUS_NOT_FOUND;
-    if (status == STATUS_NO_MEMORY || status == STATUS_BUSY)
-        return;
+    missed->put_off = status == STATUS_NO_MEMORY || status == STATUS_BUSY;
+    if (missed->put_off)
+        return !before;
     map_remove(&engine->lanes.missed, key_of(&id));
     if (lane) {
         lane_dead_add(lane, missed->dead);
         lane_ready_add(engine, lane, missed->ready);
     }
     free(missed);
+    return true;
 }
 
 static void missed_read(struct question *question)
@@ -97,22 +104,34 @@ static void missed_read(struct question *question)
         alerts_store_failed(engine, &question->read.error);
         return;
     }
-    size_t before = engine->lanes.missed.count;
+    bool news = false;
     for (size_t i = 0; i < recall->count; i++)
-        take_missed(engine, recall->ids[i], &recall->lanes[i]);
-    if (engine->lanes.missed.count < before)
-        lanes_ask_missed(engine); /* those that came meanwhile */
+        news = take_missed(engine, recall->ids[i], &recall->lanes[i]) || news;
+    if (news)
+        lanes_ask_missed(engine); /* the next, and those that came meanwhile */
 }
 
-void lanes_ask_missed(struct engine *engine)
+static void recall_some(struct engine *engine, bool put_off)
 {
     struct lanes_recall *recall = &engine->lanes.recall;
     size_t cursor = 0;
+    assert(!recall->question.out);
+    for (struct map_entry *entry; recall->count < RECALL_MAX && (entry = map_next(&engine->lanes.missed, &cursor));) {
+        const struct lane_missed *missed = entry->value;
+        if (missed->put_off == put_off)
+            recall->ids[recall->count++] = missed->id;
+    }
+}
+
+/* However many wait for their destination, those of others go first. */
+void lanes_ask_missed(struct engine *engine)
+{
+    struct lanes_recall *recall = &engine->lanes.recall;
     if (recall->question.out || engine->lanes.missed.count == 0)
         return;
     recall->count = 0;
-    for (struct map_entry *entry; recall->count < RECALL_MAX && (entry = map_next(&engine->lanes.missed, &cursor));)
-        recall->ids[recall->count++] = ((const struct lane_missed *)entry->value)->id;
+    recall_some(engine, false);
+    recall_some(engine, true);
     recall->question.read.cheap = true;
     assert(recall->count > 0);
     question_ask(engine, &recall->question, read_missed, missed_read);
