@@ -146,6 +146,58 @@ static void a_reload_comes_while_the_store_is_read(void **state)
     api_fixture_free(fixture);
 }
 
+static const char with_incidents[] = "listen: 127.0.0.1:0\nstore: 'memory:'\ndestinations:\n"
+                                     "  web: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true,\n"
+                                     "         contingency: { ramp: [5], stable: 1m, check: 5m } }\n"
+                                     "  yard: { transport: pull, rate: { total: 1/m } }\n";
+
+/* More than are counted one by one. */
+static void crowd_yard(const struct api_fixture *fixture)
+{
+    struct buffer body = buffer_up_to(1 << 20);
+    for (int i = 0; i <= STORE_PAGE_MAX; i++)
+        buffer_printf(&body, "%s{\"destination\":\"yard\",\"payload\":1}", i ? "," : "[");
+    buffer_append(&body, (struct slice){ "]", 2 }); /* and the end of the text */
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs/batch", body.data);
+    check(reply.status == 200, "%s", reply.body);
+    reply_release(&reply);
+    buffer_release(&body);
+}
+
+/* With the thread sanitizer this sees whether who reads looks at what the reload changes. */
+static void nobody_reads_what_a_reload_changes(void **state)
+{
+    static const char job[] = "{\"destination\":\"yard\",\"payload\":1,\"deadline\":\"2099-01-01T00:00:00Z\"}";
+    struct api_fixture *fixture =
+        api_fixture_new(&(struct api_fixture_settings){ .config = with_incidents, .faulty = true });
+    struct store *store = api_fixture_store(fixture);
+    char request[300];
+    struct api_order *order;
+    struct error error;
+    (void)state;
+    struct reply held = http_do(fixture, "POST", "/v1/destinations/web/contingency", "{\"enter\":true,\"reason\":\"a drill\"}");
+    check(held.status == 200, "%s", held.body);
+    reply_release(&held);
+    await_text(fixture, "/v1/incidents", "incidents.0.state", "contingency");
+    crowd_yard(fixture);
+    snprintf(request, sizeof request, "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+             sizeof job - 1, job);
+    for (int turn = 0; turn < 10; turn++) {
+        struct config *next = config_from(slice_from(with_incidents), "next.yaml");
+        assert_int_equal(api_prepare(api_fixture_api(fixture), next, &order, &error), STATUS_OK);
+        config_unref(next);
+        store_faulty_hold_reads(store, true);
+        int fd = turn % 2 ? ask_and_wait(fixture, "/v1/incidents") : raw_connect(fixture);
+        if (turn % 2 == 0)
+            raw_send(fd, request, strlen(request));
+        assert_true(store_faulty_await_held_read(store));
+        api_reload(order); /* nobody waits for it: that would bring the two in an order */
+        store_faulty_hold_reads(store, false);
+        expect_answer(fd, "HTTP/1.1 20", "under way");
+    }
+    api_fixture_free(fixture);
+}
+
 /* It is looked for new events four times a second while anybody follows them: one who has not begun to is somebody. */
 static void a_stream_that_begins_slowly_goes_on(void **state)
 {
@@ -233,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_crowd_hears_together_that_the_store_is_away),
         cmocka_unit_test(clients_leave_while_the_store_is_read),
         cmocka_unit_test(a_reload_comes_while_the_store_is_read),
+        cmocka_unit_test(nobody_reads_what_a_reload_changes),
         cmocka_unit_test(a_stream_that_begins_slowly_goes_on),
         cmocka_unit_test(a_reload_ends_streams_that_have_not_begun),
         cmocka_unit_test(streams_that_begin_together_are_counted),

@@ -63,7 +63,7 @@ struct api {
         struct dead_ages *ages;
         struct causes *causes; /* made when they are first counted by cause */
     } dead;
-    int64_t last_event; /* the newest, as of the last scrape */
+    _Atomic int64_t last_event; /* the newest, as of the last scrape that read the store */
     bool loopback; /* the address that is bound, which a reload does not change */
 };
 

@@ -6,10 +6,10 @@
 
 #include <inttypes.h>
 
-/* A job of normal priority that its deadline did not hurry goes behind all of its tenant's that are there. */
+/* In the thread that reads. A job of normal priority that its deadline did not hurry goes behind all of its tenant's. */
 static bool goes_last(const struct call *call, const struct outlook *outlook)
 {
-    const struct destination_config *destination = config_destination(call->api->config, outlook->destination);
+    const struct destination_config *destination = config_destination(call->reading.config, outlook->destination);
     instant lately = api_now(call->api) - MINUTE_MS; /* it was ranked a moment ago */
     return destination && outlook->rank >= rank_of(PRIORITY_NORMAL, lately, destination->aging_ms);
 }

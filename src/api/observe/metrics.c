@@ -134,8 +134,9 @@ static enum status read_store(struct call *call, struct store_reader *reader, st
         return STATUS_OK;
     }
     if (status == STATUS_OK)
-        status = events_newest(reader, api->last_event, &api->last_event, err);
-    scene->last_event = api->last_event;
+        status = events_newest(reader, api->last_event, &scene->last_event, err);
+    if (status == STATUS_OK)
+        api->last_event = scene->last_event;
     copy_ages(call, scene);
     return status;
 }

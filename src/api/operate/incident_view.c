@@ -70,7 +70,6 @@ void incident_confine(struct incident_view *view)
     view->record.health_reason = SLICE("");
     view->lessons = SLICE("");
     view->lessons_by = SLICE("");
-    view->config = NULL; /* the limits that all share */
 }
 
 /* ---- words ---- */

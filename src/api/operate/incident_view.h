@@ -15,7 +15,7 @@ struct incident_view {
     bool confined; /* who asks acts for one tenant: figures of all tenants' jobs and what was learned are not shown */
     struct slice lessons, lessons_by; /* empty: none; not known who */
     instant lessons_at;
-    const struct destination_config *config; /* NULL: it is not configured any more */
+    const struct destination_config *config; /* for the report; NULL: not configured any more, or confined */
     instant now;
 };
 

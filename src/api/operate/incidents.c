@@ -52,7 +52,6 @@ static struct incident_view view_of(const struct call *call, struct slice id, co
         .lessons = SLICE(""),
         .lessons_by = SLICE(""),
         .lessons_at = INSTANT_NONE,
-        .config = config_destination(call->api->config, record->destination),
         .now = api_now(call->api),
     };
     if (call->tenant_bound.data)
@@ -197,8 +196,10 @@ static void answer_json(struct call *call)
 
 static void answer_report(struct call *call)
 {
-    const struct one_incident *one = call->context;
+    struct one_incident *one = call->context;
     struct buffer body = call_buffer();
+    if (!one->view.confined) /* the limits are those that all share */
+        one->view.config = config_destination(call->api->config, one->view.record.destination);
     incident_report(&body, &one->view);
     call_send(call, 200, "text/markdown; charset=utf-8", &body);
 }
