@@ -69,6 +69,7 @@ struct postgres_node {
     bool deaf; /* since `hear` was asked last the link was not there */
     /* The server's time less the ticks of this machine, in ms: as estimated, and how much it is shown as. */
     _Atomic int64_t offset_ms, shown_ms;
+    int64_t heeded_ns; /* when it was last estimated */
 };
 
 struct postgres_store {

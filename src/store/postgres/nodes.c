@@ -17,6 +17,7 @@ enum {
     SILENCE_MS = 6000, /* of a node of the same name elsewhere, before it is taken for dead */
     SILENCE_LOOK_MS = 250,
     BEGIN_BYTES = 4096,
+    BACK_WITHIN_MS = 1000, /* between two beats: of a longer silence no more is made up for at once */
 };
 
 void postgres_node_release(struct postgres_node *node)
@@ -259,15 +260,21 @@ enum status node_ready(struct postgres_store *store, enum postgres_statement whi
     return store->node.link.conn ? STATUS_OK : node_connect(store, err);
 }
 
-/* The server's clock as it was in the middle of the trip. Short trips tell more. */
+/*
+ * The server's clock as it was in the middle of the trip. Short trips tell more. One that was put back, or is that of a
+ * standby which took over, is not waited for, since nothing would become due: time goes at half its pace until it is reached.
+ */
 static void clock_heed(struct postgres_node *node, int64_t server_ms, int64_t sent_ns, int64_t now_ns)
 {
-    assert(now_ns >= sent_ns);
+    assert(now_ns >= sent_ns && now_ns >= node->heeded_ns);
     int64_t offset = server_ms - (sent_ns + now_ns) / 2 / 1000000;
     int64_t trip_ms = (now_ns - sent_ns) / 1000000, before = atomic_load(&node->offset_ms);
     int64_t off = offset > before ? offset - before : before - offset;
+    int64_t passed_ms = (now_ns - node->heeded_ns) / 1000000;
+    int64_t back_ms_max = (passed_ms < BACK_WITHIN_MS ? passed_ms : BACK_WITHIN_MS) / 2;
+    node->heeded_ns = now_ns;
     if (before == 0 || off > trip_ms)
-        atomic_store(&node->offset_ms, offset);
+        atomic_store(&node->offset_ms, before == 0 || offset > before - back_ms_max ? offset : before - back_ms_max);
 }
 
 enum status postgres_beat(struct store *base, uint64_t config, struct error *err)
@@ -336,7 +343,7 @@ enum status postgres_end(struct store *base, instant now, struct error *err)
 
 /* ---- the clock ---- */
 
-/* Follows the estimate by a millisecond a call at most while it goes back, so that time never does. */
+/* The estimate goes back a little with a beat: time stands that long, and never goes back. */
 instant postgres_clock(struct store *base)
 {
     struct postgres_store *store = (struct postgres_store *)base;
