@@ -571,7 +571,7 @@ static void beat(struct nodes *nodes)
         if (nodes->away)
             log_event(LOG_INFO, "beats_again", FIELD_INT("session", nodes->ownership.session));
         look(nodes);
-    } else if (status == STATUS_FENCED) {
+    } else if (status == STATUS_FENCED || status == STATUS_CORRUPT) { /* begins anew, or ends */
         fenced(nodes, &error);
     } else {
         ownership_away(&nodes->ownership);

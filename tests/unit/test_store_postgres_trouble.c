@@ -144,6 +144,38 @@ static void test_a_fenced_node_in_doubt_begins_anew(void **state)
     postgres_proxy_close(&proxy);
 }
 
+/*
+ * A store that was restored to a moment before the session began knows nothing of it. That is no fence: what the node wrote
+ * is missing, and it must say so instead of beginning anew as if nothing was.
+ */
+static void test_a_restore_is_not_taken_for_a_fence(void **state)
+{
+    static const char *const restores[] = {
+        "UPDATE node SET session = 0; UPDATE chain SET session = 0, batch = batch - 1 WHERE id = 1",
+        "DELETE FROM node; DELETE FROM chain WHERE id = 1", /* nor of the node */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(restores); i++) {
+        char address[POSTGRES_ADDRESS_BYTES];
+        const struct store_settings one = node_named("one");
+        struct error err = { 0 }, heard = { 0 };
+        bool applied;
+        postgres_server_schema(address);
+        struct store_fixture a = fixture_on(store_at(address, &one));
+        must(a.store->ops->beat(a.store, 1, &err), &err);
+        put(&a, "first");
+        postgres_server_run(address, restores[i], NULL, 0);
+        assert_string_equal(status_name(a.store->ops->beat(a.store, 1, &heard)), status_name(STATUS_CORRUPT));
+        check(strstr(heard.text, "gone back in time"), "%s", heard.text);
+        link_close(&((struct postgres_store *)a.store)->link);
+        struct store_op op = insert_op(&a, "d", "t", "late");
+        assert_int_equal(a.store->ops->apply(a.store, a.now, &op, 1, &a.memory, &err), STATUS_AWAY);
+        assert_string_equal(status_name(a.store->ops->outcome(a.store, &applied, &err)), status_name(STATUS_CORRUPT));
+        check(strstr(err.text, "gone back in time"), "%s", err.text);
+        fixture_drop(&a);
+    }
+}
+
 /* Two stores may lie in one database, and their sessions have the same numbers: who is fenced in one is nobody's in the other. */
 static void test_a_fence_is_of_its_own_store(void **state)
 {
@@ -559,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_a_sync_that_is_refused_leaves_nothing_open),
         cmocka_unit_test(test_a_connection_that_only_the_server_has_is_ended),
         cmocka_unit_test(test_a_fenced_node_in_doubt_begins_anew),
+        cmocka_unit_test(test_a_restore_is_not_taken_for_a_fence),
         cmocka_unit_test(test_a_fence_is_of_its_own_store),
         cmocka_unit_test(test_a_full_disk_and_a_connection_that_breaks_behind_it),
         cmocka_unit_test(test_a_full_disk_on_the_way_back),

@@ -24,6 +24,7 @@ static void commit_in_memory(struct postgres_store *store)
     if (store->heads.told)
         buffer_clear(&store->heads.note);
     store->heads.told = false;
+    atomic_store(&store->term.sealed, store->progress.batch);
     bell_gather(store);
     lane_table_commit(&store->lanes);
     shards_commit(store);

@@ -92,7 +92,8 @@ struct postgres_store {
     struct { struct buffer note; instant at; bool told; } heads;
     struct postgres_link link;
     struct { struct map by_seq; size_t bytes; } claimed; /* that this process has given: claimed.c */
-    struct { int64_t number, pid; } term; /* of the connection: an earlier one seals nothing; and which process serves it */
+    /* Of the connection: an earlier one seals nothing; which process serves it; the last batch known as committed. */
+    struct { int64_t number, pid; _Atomic int64_t sealed; } term;
     struct lane_table lanes;
     struct postgres_progress progress, saved;
     struct { struct postgres_block seqs, tokens, lanes; } ids;
@@ -122,7 +123,9 @@ enum status postgres_connect(struct postgres_store *store, bool first, struct er
 enum status postgres_passes(enum status status, struct error *err);
 enum status postgres_number(struct postgres_link *link, const char *sql, int64_t *ret_number, struct error *err) MUST_CHECK;
 
-/* nodes.c: the session of the node that this is, on a connection that is not in the pipeline yet. */
+/* nodes.c: STATUS_FENCED of a session that is over; STATUS_CORRUPT if its batches are not there, which end with `sealed`. */
+enum status session_over(const struct postgres_store *store, int64_t sealed, struct error *err);
+/* The session of the node that this is, on a connection that is not in the pipeline yet. */
 enum status session_take(struct postgres_store *store, instant now, struct error *err) MUST_CHECK;
 enum status postgres_begin(struct store *base, instant now, struct error *err);
 enum status postgres_end(struct store *base, instant now, struct error *err);

@@ -262,7 +262,7 @@ enum status node_ready(struct postgres_store *store, enum postgres_statement whi
 
 /*
  * The server's clock as it was in the middle of the trip. Short trips tell more. One that was put back, or is that of a
- * standby which took over, is not waited for, since nothing would become due: time goes at half its pace until it is reached.
+ * standby which took over, is not waited for, since nothing would become due: time goes at half its pace until then.
  */
 static void clock_heed(struct postgres_node *node, int64_t server_ms, int64_t sent_ns, int64_t now_ns)
 {
@@ -275,6 +275,34 @@ static void clock_heed(struct postgres_node *node, int64_t server_ms, int64_t se
     node->heeded_ns = now_ns;
     if (before == 0 || off > trip_ms)
         atomic_store(&node->offset_ms, before == 0 || offset > before - back_ms_max ? offset : before - back_ms_max);
+}
+
+/* A chain's batches only become more, whoever goes on with it. */
+enum status session_over(const struct postgres_store *store, int64_t sealed, struct error *err)
+{
+    assert(store->shared);
+    int64_t known = atomic_load(&store->term.sealed);
+    if (sealed < known)
+        return error_set(err, STATUS_CORRUPT,
+                         "the store has gone back in time: it knows nothing of session %" PRId64 ", nor of its batch"
+                         " %" PRId64 "; it was restored, or a standby took over that had not heard of everything",
+                         store->base.session, known);
+    return error_set(err, STATUS_FENCED, "session %" PRId64 " has ended: others took this node for dead",
+                     store->base.session);
+}
+
+static enum status beat_missed(struct postgres_store *store, struct error *err)
+{
+    PGresult *answer = NULL;
+    enum status status = node_ready(store, NODE_SEALED, err);
+    if (status != STATUS_OK)
+        return status;
+    params_int(&store->node.params, 0, store->chain);
+    status = node_ask(store, NODE_SEALED, &answer, err);
+    if (status == STATUS_OK)
+        status = session_over(store, value_int(answer, 0, 0), err);
+    PQclear(answer);
+    return status;
 }
 
 enum status postgres_beat(struct store *base, uint64_t config, struct error *err)
@@ -294,8 +322,7 @@ enum status postgres_beat(struct store *base, uint64_t config, struct error *err
     if (status != STATUS_OK)
         return status;
     if (PQntuples(answer) == 0)
-        status = error_set(err, STATUS_FENCED, "session %" PRId64 " has ended: others took this node for dead",
-                           base->session);
+        status = beat_missed(store, err);
     else
         clock_heed(&store->node, value_int(answer, 0, 0), sent_ns, clock_ticks_ns());
     PQclear(answer);

@@ -62,6 +62,7 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
     assert(store->shared ? store->chain > 0 : store->chain == 0);
     PGresult *answer;
     char sql[200];
+    int64_t sealed = 0;
     snprintf(sql, sizeof sql,
              "UPDATE chain SET term = term + 1 WHERE id = %" PRId64 " AND session = %" PRId64
              " RETURNING term, batch, number, encode(hash, 'hex'), pg_backend_pid()",
@@ -72,7 +73,9 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
     struct postgres_progress *progress = &store->progress;
     int64_t term = 0;
     if (PQntuples(answer) == 0 && store->shared) {
-        status = error_set(err, STATUS_FENCED, "session %" PRId64 " has ended", store->base.session);
+        snprintf(sql, sizeof sql, "SELECT coalesce((SELECT batch FROM chain WHERE id = %" PRId64 "), -1)", store->chain);
+        status = postgres_number(&store->link, sql, &sealed, err);
+        status = status == STATUS_OK ? session_over(store, sealed, err) : status;
     } else if (PQntuples(answer) != 1 || !hash_parse(answer, 3, progress->event_hash)) {
         status = error_set(err, STATUS_CORRUPT, "the store has lost the end of its chain of events");
     } else {
@@ -80,6 +83,8 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
         progress->batch = strtoll(PQgetvalue(answer, 0, 1), NULL, 10);
         progress->event_last = strtoll(PQgetvalue(answer, 0, 2), NULL, 10);
         store->term.pid = strtoll(PQgetvalue(answer, 0, 4), NULL, 10);
+        if (first)
+            atomic_store(&store->term.sealed, progress->batch);
     }
     PQclear(answer);
     if (status == STATUS_OK && !first && term <= store->term.number)

@@ -358,6 +358,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint" },
     [NODE_END] = { "node_end", "iii", "SELECT insist_end($1, nullif($2, -1), nullif($3, -1))" },
     [NODE_RING] = { "node_ring", "b", "SELECT pg_notify(('insist ' || current_schema())::name::text, convert_from($1, 'UTF8'))" }, /* cut off as LISTEN does */
+    [NODE_SEALED] = { "node_sealed", "i", "SELECT coalesce((SELECT batch FROM chain WHERE id = $1), -1)" },
 };
 
 static const char *const rows[POSTGRES_STATEMENTS] = {

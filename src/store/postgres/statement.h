@@ -96,13 +96,14 @@ enum postgres_statement {
     NODE_BEAT, /* who says that a node lives */
     NODE_END,
     NODE_RING,
+    NODE_SEALED,
     POSTGRES_STATEMENTS,
     STATEMENTS_WRITER_FIRST = ASK_TAKE,
     STATEMENTS_WRITER_LAST = WRITE_ROLLBACK,
     STATEMENTS_READER_FIRST = READ_JOB,
     STATEMENTS_READER_LAST = READ_SHARDS,
     STATEMENTS_NODE_FIRST = NODE_BEAT,
-    STATEMENTS_NODE_LAST = NODE_RING,
+    STATEMENTS_NODE_LAST = NODE_SEALED,
 };
 
 /* Columns of every answer that has a job in it, in this order. */
