@@ -82,7 +82,8 @@ static void dest_put(struct engine *engine, struct dest *dest, enum status statu
     } else {
         lanes_ask_missed(engine); /* what was reported of its lanes meanwhile */
         left_behind_gained(engine, dest, engine->shared ? claimed_by_others(restored) : 0);
-        engine->recovery.ripe_at = engine_now(engine); /* those who had it may have left attempts behind */
+        /* Those who had it may have left attempts behind, and what has become due since waits for a first look. */
+        engine->recovery.ripe_at = engine->recovery.promote_at = engine_now(engine);
         answer(&dest->own.wait, &(struct error){ .status = STATUS_OK });
     }
     load_end(restored);

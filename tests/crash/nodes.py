@@ -246,6 +246,17 @@ def check_rate(tap, rows, slack):
               f"slack {slack:.2f} s")
 
 
+def left_over(server):
+    """Where the jobs are that have not ended: in which tables, and since when."""
+    return server.ask(
+        "SELECT convert_from(j.id, 'UTF8'), convert_from(l.destination, 'UTF8'), l.id, s.state, s.run_at, 'timer', t.shard, t.at,"
+        " 'queue', q.rank, 'lease', e.session, e.until, 'shard', h.id, h.session, 'count', n.slot, n.pending, n.running,"
+        " n.waiting, n.ready FROM job j JOIN lane l ON l.id = j.lane JOIN shard h ON h.id = l.shard LEFT JOIN state s ON"
+        " s.seq = j.seq LEFT JOIN timer t ON t.seq = j.seq LEFT JOIN queue q ON q.seq = j.seq LEFT JOIN lease e ON"
+        " e.seq = j.seq LEFT JOIN lane_count n ON n.lane = l.id WHERE coalesce(s.state, 1) IN (1, 2, 3) OR e.seq IS NOT NULL"
+        " LIMIT 20")
+
+
 def judge(tap, cluster, submitters, rows_before, watch):
     acknowledged = [name for submitter in submitters for name in submitter.acknowledged]
     strange = [answer for submitter in submitters for answer in submitter.strange]
@@ -255,7 +266,7 @@ def judge(tap, cluster, submitters, rows_before, watch):
         rows = cluster.server.ask("SELECT coalesce(sum(pending + running + waiting), -1) FROM lane_count")
         return int(rows[0][0]) if rows else -1
     tap.check(process.wait_until(lambda: open_jobs() == 0, DRAINED_S, 0.2), "they work off what is left",
-              f"{open_jobs()} jobs are left\n" + cluster.said())
+              f"{open_jobs()} jobs are left\n{left_over(cluster.server)}\n" + cluster.said())
     states = {(tenant, job): int(state) for tenant, job, state in cluster.server.ask(
         "SELECT convert_from(l.tenant, 'UTF8'), convert_from(j.id, 'UTF8'), coalesce(s.state, 1) FROM job j"
         " JOIN lane l ON l.id = j.lane LEFT JOIN state s ON s.seq = j.seq")}

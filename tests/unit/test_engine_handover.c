@@ -597,10 +597,38 @@ static void what_is_on_its_way_is_waited_for(void **state)
     }
 }
 
+static void count_promotions(struct stage *stage, const struct store_op *ops, size_t count)
+{
+    int *promotions = stage->context;
+    for (size_t i = 0; i < count; i++)
+        *promotions += ops[i].kind == OP_PROMOTE;
+}
+
+/* The store promotes for who owns: what has become due at an earlier owner waits for the first look of the next. */
+static void what_is_due_is_looked_for_at_once(void **state)
+{
+    static struct seen seen;
+    struct stage stage;
+    int promotions = 0;
+    (void)state;
+    begin(&stage, &seen, CONFIG(""));
+    assert_int_equal(stage_lose(&stage, "d"), STATUS_OK);
+    stage_run_for(&stage, 10 * SECOND_MS);
+    stage.context = &promotions;
+    stage.applied = count_promotions;
+    stage_run_for(&stage, 10 * SECOND_MS);
+    assert_int_equal(promotions, 0); /* nothing is due soon, as far as this engine knows */
+    assert_int_equal(stage_gain(&stage, "d"), STATUS_OK);
+    stage_run_for(&stage, SECOND_MS);
+    assert_int_equal(promotions, 1);
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_goes_on),
+        cmocka_unit_test(what_is_due_is_looked_for_at_once),
         cmocka_unit_test(what_is_on_its_way_is_waited_for),
         cmocka_unit_test(turns_hold),
         cmocka_unit_test(rates_hold),
