@@ -62,7 +62,7 @@ struct source {
     struct held_tenants held, held_next; /* of the last pass, and of this one */
     struct { int64_t look_ms, claim_ms, disk_ms; } next; /* of each */
     bool disk_low;
-    bool away_reported, waiting_reported;
+    struct { bool away, waiting, aside; } reported;
 };
 
 static int64_t now_ms(void)
@@ -123,9 +123,9 @@ static int64_t again_after(struct source *source)
 /* What was read stays pending; all of it is tried again, later each time. */
 static void hold_back(struct source *source, const char *reason)
 {
-    if (!source->waiting_reported)
+    if (!source->reported.waiting)
         log_event(LOG_WARN, "source_waits", FIELD_CSTR("source", source->config->name), FIELD_CSTR("reason", reason));
-    source->waiting_reported = true;
+    source->reported.waiting = true;
     source->full = true;
     source->pass.on = false;
     source->pass.at_ms = now_ms() + again_after(source);
@@ -134,9 +134,9 @@ static void hold_back(struct source *source, const char *reason)
 
 static void goes_on(struct source *source)
 {
-    if (source->waiting_reported)
+    if (source->reported.waiting)
         log_event(LOG_INFO, "source_goes_on", FIELD_CSTR("source", source->config->name));
-    source->waiting_reported = source->full = false;
+    source->reported.waiting = source->full = false;
     source->again_ms = AGAIN_FIRST_MS;
     state_set(source, SOURCE_READING, "");
 }
@@ -257,6 +257,11 @@ static bool reject(struct source *source, struct handling *handling, const struc
         note_rejected(source, handling, entry, problem);
     else if (status == STATUS_FULL)
         hold(source, handling);
+    if (status == STATUS_FULL && !source->reported.aside)
+        log_event(LOG_WARN, "source_cannot_set_aside", FIELD_CSTR("source", source->config->name),
+                  FIELD_TEXT("entry", entry->id), FIELD_CSTR("reason", err->text),
+                  FIELD_CSTR("advice", "it stays pending, and is tried again"));
+    source->reported.aside = status == STATUS_FULL || (source->reported.aside && status != STATUS_OK);
     return status == STATUS_OK || status == STATUS_FULL;
 }
 
@@ -552,9 +557,9 @@ static void connection(struct source *source)
     struct error err = { .status = STATUS_OK };
     bool alive = stream_open(&source->stream, &err) == STATUS_OK && pay_owed(source, &err);
     if (alive) {
-        if (source->away_reported)
+        if (source->reported.away)
             log_event(LOG_INFO, "source_back", FIELD_CSTR("source", source->config->name));
-        source->away_reported = false;
+        source->reported.away = false;
         if (!source->resumes)
             pass_begin(source); /* what an earlier connection or process has read */
         if (source->unread)
@@ -568,9 +573,9 @@ static void connection(struct source *source)
     redis_client_close(source->stream.client);
     if (is_stopped(source) || err.status == STATUS_LIMIT)
         return;
-    if (!source->away_reported)
+    if (!source->reported.away)
         log_event(LOG_WARN, "source_away", FIELD_CSTR("source", source->config->name), FIELD_CSTR("reason", err.text));
-    source->away_reported = true;
+    source->reported.away = true;
     state_set(source, SOURCE_AWAY, err.text);
     redis_client_sleep(source->stream.client, again_after(source));
 }

@@ -250,9 +250,26 @@ static bool say_rejected(struct stream *stream, const struct stream_entry *entry
     return redis_client_say(stream->client, words, at);
 }
 
+/* A transaction goes on behind a command that fails: the entry would be acknowledged, and copied nowhere. */
+static enum status rejected_check(struct stream *stream, struct error *err)
+{
+    const char *words[] = { "TYPE", stream->rejected, NULL };
+    struct redisReply *reply = NULL;
+    enum status status = redis_client_ask(stream->client, words, ANSWER_MS, &reply, err);
+    struct slice type = text_of(reply);
+    if (status == STATUS_OK && !slice_equal(type, SLICE("stream")) && !slice_equal(type, SLICE("none")))
+        status = error_set(err, STATUS_FULL, "%s is a %.*s, and entries can be set aside in a stream only", stream->rejected,
+                           SLICE_ARG(type));
+    freeReplyObject(reply);
+    return status == STATUS_INVALID ? STATUS_OK : status; /* who may not ask may set aside all the same */
+}
+
 enum status stream_reject(struct stream *stream, const struct stream_entry *entry, const struct problem *problem,
                           struct error *err)
 {
+    enum status status = rejected_check(stream, err);
+    if (status != STATUS_OK)
+        return status;
     static const struct slice multi = { "MULTI", 5 }, exec = { "EXEC", 4 };
     char id[STREAM_ID_BYTES];
     bool whole = entry->field_count > 0 && entry->field_count <= FIELDS_REJECTED_MAX;

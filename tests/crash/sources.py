@@ -190,6 +190,22 @@ def entries_of_every_kind(tap, daemon, redis):
               "the source says so, too", state)
 
 
+def nowhere_to_set_aside(tap, daemon, redis):
+    """Redis goes on with a transaction of which a command has failed: an entry that was not copied must not be acknowledged."""
+    redis.ask("RENAME", "in:rejected", "aside")
+    redis.ask("SET", "in:rejected", "no stream")
+    entry = redis.ask("XADD", "in", "*", "nothing", "kept")
+    redis.ask("XADD", "in", "*", "id", "behind", "payload", "")
+    tap.check(process.wait_until(lambda: figures(daemon, "in").get("held") == 1), "what cannot be set aside is held", figures(daemon, "in"))
+    tap.check(process.wait_until(lambda: daemon.call("GET", "/v1/jobs/behind")[0] == 200), "what comes behind it goes on")
+    tap.check("source_cannot_set_aside" in daemon.said() and "in:rejected is a string" in daemon.said(), "and the log says why")
+    redis.ask("DEL", "in:rejected")
+    tap.check(process.wait_until(lambda: [dict(zip(words[::2], words[1::2])).get("insist_entry")
+                                          for _, words in redis.entries("in:rejected")] == [entry]), "and is set aside when it can be",
+              redis.entries("in:rejected"))
+    tap.check(process.wait_until(lambda: redis.pending("in") == 0), "once", redis.pending("in"))
+
+
 def another_consumer_died(tap, daemon, redis):
     before = len(jobs_of(daemon))
     daemon.stop()
@@ -330,6 +346,7 @@ def run(tap, folder, entries):
         redis.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
         another_consumer_died(tap, daemon, redis)
         entries_of_every_kind(tap, daemon, redis)
+        nowhere_to_set_aside(tap, daemon, redis)
         if PLAIN and glob.glob("/usr/lib/postgresql/*/bin"):
             nodes_share(tap, folder, redis)
         full(tap, folder, redis)
