@@ -5,6 +5,7 @@ import http.client
 import http.server
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -72,9 +73,16 @@ def scratch_folder():
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Of those that no connection gets by itself: whoever is killed finds its own free again."""
+    for _ in range(100):
+        port = random.SystemRandom().randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise OSError("no port is free")
 
 
 def wait_until(condition, seconds=WAIT_S, every=0.02):
