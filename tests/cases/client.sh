@@ -156,9 +156,9 @@ wait_for test -s "$work/port"
 INSIST_SERVER=http://127.0.0.1:$(cat "$work/port")
 export INSIST_SERVER
 ask stats
-check "401 without a token" ended 1 'insist: a token is needed; give a token with --token or INSIST_TOKEN'
+check "401 without a token" ended 1 "insist: $INSIST_SERVER wants a token; give one with --token or INSIST_TOKEN"
 ask --token secret stats
-check "401 with a token" ended 1 'insist: a token is needed; another token is given with'
+check "401 with a token" ended 1 "insist: $INSIST_SERVER does not know this token; give another with --token or INSIST_TOKEN"
 check "the token is shown to the daemon" grep -q '"Authorization": "Bearer secret"' "$work/requests"
 ask add claims --data x
 check "422, made plain" ended 2 'insist: id is ?[31mwrong'

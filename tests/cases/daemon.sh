@@ -277,9 +277,11 @@ daemon=$!
 check "a daemon with tokens" until_true grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
 ask jobs
-check "no token" ended 1 'give a token with --token or INSIST_TOKEN'
+check "no token" ended 1 'wants a token; give one with --token or INSIST_TOKEN'
 ask --token wrong jobs
-check "a wrong token" ended 1 'another token is given with --token or INSIST_TOKEN'
+check "a wrong token" ended 1 'does not know this token; give another with --token or INSIST_TOKEN'
+ask --token wrong doctor -c "$work/insist.yaml"
+check "a wrong token, and the doctor" grep -q 'does not know this token; give another' "$work/out"
 clerk=$(head -n 1 "$work/clerk")
 ask --token "$clerk" jobs
 check "a tenant's token sees its jobs" ended 0 'A-2  t1'

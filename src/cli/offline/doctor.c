@@ -128,8 +128,10 @@ static void check_version(struct doctor *doctor, struct client *client)
     int status = get(client, "/v1/stats", &stats, &err);
     const char *version = member_text(stats, "version");
     if (status == 401 || status == 403)
-        doctor_tell(doctor, FINDING_WARN, "version", "not known: %s wants a token; give one with --token or INSIST_TOKEN",
-                    client->base);
+        doctor_tell(doctor, FINDING_WARN, "version", "not known: %s %s with --token or INSIST_TOKEN", client->base,
+                    status == 403         ? "does not let this token look; give one of scope read"
+                    : !client->cli->token ? "wants a token; give one"
+                                          : "does not know this token; give another");
     else if (!version)
         doctor_tell(doctor, FINDING_WARN, "version", "the daemon does not say its version");
     else if (strcmp(version, INSIST_VERSION) == 0)

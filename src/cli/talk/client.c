@@ -319,10 +319,13 @@ int client_refused(const struct client *client, const struct reply *reply)
     bool invalid = reply->status == 400 || reply->status == 413 || reply->status == 422;
     int code = invalid ? EXIT_USAGE : EXIT_FAILED;
     struct buffer text = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
-    append_reason(reply, &text);
-    if (reply->status == 401 || reply->status == 403)
-        buffer_append_text(&text, client->cli->token ? "; another token is given with --token or INSIST_TOKEN"
-                                                     : "; give a token with --token or INSIST_TOKEN");
+    if (reply->status == 401) /* the reason is for who writes requests */
+        buffer_printf(&text, client->cli->token ? "%s does not know this token; give another with --token or INSIST_TOKEN"
+                                                : "%s wants a token; give one with --token or INSIST_TOKEN", client->base);
+    else
+        append_reason(reply, &text);
+    if (reply->status == 403)
+        buffer_append_text(&text, "; another token is given with --token or INSIST_TOKEN");
     if (reply->retry_after_s > 0)
         buffer_printf(&text, "; try again in %lld s", (long long)reply->retry_after_s);
     cli_fail(code, "%s", buffer_status(&text) == STATUS_OK ? text.data : "the daemon refused");
