@@ -1,4 +1,5 @@
 /* Messages of AMQP: confirms, returns, a broker that is blocked, closes or says nonsense. The broker is a stand-in. */
+#include "support/certificates.h"
 #include "support/check.h"
 #include "support/http_rig.h"
 #include "support/line_server.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SENDS = 40, BODY_MAX = 1 << 20, HELLO_BYTES = 8 };
+enum { SENDS = 40, BODY_MAX = 1 << 20, LARGE_BYTES = 30 << 20, HELLO_BYTES = 8, WAIT_MS = 60000 };
 
 /* Does with a message what its body says. */
 struct broker_stand_in {
@@ -19,6 +20,11 @@ struct broker_stand_in {
     char order[4096];   /* bodies as they came, up to 8 bytes each */
     char vhost[64], login[64];
     size_t body_bytes; /* of the last */
+    uint16_t heartbeat_s;
+    bool holds;        /* what it says when it is asked to confirm, until `go` */
+    bool blocks;       /* says so before that */
+    size_t held, went; /* waits of this kind, also of a message "hold": begun, and ended with everything said */
+    size_t go;         /* how many may end */
 };
 
 static struct rig rig;
@@ -51,6 +57,33 @@ static void say(struct line *line, int channel, amqp_method_number_t number, voi
     buffer_release(&out);
 }
 
+static size_t count_of(size_t *value)
+{
+    return line_server_count(&server.lines, value);
+}
+
+static void let_go(void)
+{
+    pthread_mutex_lock(&server.lines.lock);
+    server.go++;
+    pthread_mutex_unlock(&server.lines.lock);
+}
+
+static void count_up(size_t *value)
+{
+    pthread_mutex_lock(&server.lines.lock);
+    ++*value;
+    pthread_mutex_unlock(&server.lines.lock);
+}
+
+/* Until the test lets it go. */
+static void hold(void)
+{
+    count_up(&server.held);
+    for (int i = 0; i < WAIT_MS && count_of(&server.go) < server.held; i++)
+        sleep_ms(1);
+}
+
 static void ack(struct line *line, uint64_t tag, bool multiple)
 {
     amqp_basic_ack_t method = { .delivery_tag = tag, .multiple = multiple };
@@ -80,6 +113,8 @@ static bool message_take(struct line *line, struct slice body, amqp_basic_proper
     amqp_connection_unblocked_t unblocked = { .dummy = 0 };
     if (slice_has_prefix(body, SLICE("close")))
         return false;
+    if (slice_has_prefix(body, SLICE("hold")))
+        hold();
     if (slice_has_prefix(body, SLICE("nack")))
         say(line, 1, AMQP_BASIC_NACK_METHOD, &nack);
     else if (slice_has_prefix(body, SLICE("back")))
@@ -104,10 +139,11 @@ static bool message_take(struct line *line, struct slice body, amqp_basic_proper
 static bool greet(struct line *line, amqp_method_number_t number, const void *method)
 {
     struct broker_stand_in *own = (struct broker_stand_in *)line->server;
-    amqp_connection_tune_t tune = { .channel_max = 10, .frame_max = 8192, .heartbeat = 60 };
+    amqp_connection_tune_t tune = { .channel_max = 10, .frame_max = 8192, .heartbeat = own->heartbeat_s };
     amqp_connection_open_ok_t opened = { .known_hosts = amqp_empty_bytes };
     amqp_channel_open_ok_t channel = { .channel_id = amqp_empty_bytes };
     amqp_confirm_select_ok_t confirm = { .dummy = 0 };
+    amqp_connection_blocked_t blocked = { .reason = amqp_cstring_bytes("low on memory") };
     amqp_connection_close_t refused = { .reply_code = 403, .reply_text = amqp_cstring_bytes("ACCESS_REFUSED") };
     if (number == AMQP_CONNECTION_START_OK_METHOD) {
         struct slice login = amqp_slice(((const amqp_connection_start_ok_t *)method)->response);
@@ -123,7 +159,12 @@ static bool greet(struct line *line, amqp_method_number_t number, const void *me
     } else if (number == AMQP_CHANNEL_OPEN_METHOD) {
         say(line, 1, AMQP_CHANNEL_OPEN_OK_METHOD, &channel);
     } else if (number == AMQP_CONFIRM_SELECT_METHOD) {
+        if (own->holds)
+            hold();
+        if (own->blocks)
+            say(line, 0, AMQP_CONNECTION_BLOCKED_METHOD, &blocked);
         say(line, 1, AMQP_CONFIRM_SELECT_OK_METHOD, &confirm);
+        count_up(&own->went);
     }
     return number != AMQP_CONNECTION_CLOSE_METHOD && number != AMQP_CONNECTION_CLOSE_OK_METHOD;
 }
@@ -178,6 +219,8 @@ static bool piece_take(struct line *line, amqp_pool_t *pool, struct buffer *body
         pthread_mutex_unlock(&own->lines.lock);
         return message_take(line, buffer_slice(body), &back, ++*tag);
     }
+    if (piece.type == AMQP_FRAME_HEARTBEAT)
+        count_up(&own->heartbeats);
     line_consume(line, used);
     return true;
 }
@@ -189,8 +232,10 @@ static void serve(struct line *line)
     struct buffer body;
     amqp_pool_t pool;
     uint64_t tag = 0;
-    buffer_init(&body, BODY_MAX);
+    buffer_init(&body, LARGE_BYTES);
     init_amqp_pool(&pool, 4096);
+    if (line->server->settings.cert && !line_begin_tls(line))
+        goto out;
     while (line->in.len < HELLO_BYTES)
         if (!line_read(line))
             goto out;
@@ -206,14 +251,19 @@ out:
 
 /* ---- The rig. ---- */
 
-static void open_rig(void)
+static void open_rig_with(const struct line_settings *settings)
 {
     struct error err;
     signal(SIGPIPE, SIG_IGN);
-    server = (struct broker_stand_in){ .published = 0 };
-    line_server_open(&server.lines, &(struct line_settings){ .serve = serve });
+    server = (struct broker_stand_in){ .heartbeat_s = 60 };
+    line_server_open(&server.lines, settings);
     rig = (struct rig){ .loop = event_base_new() };
     assert_int_equal(amqp_transport_new(rig.loop, 3, &rig.transport, &err), STATUS_OK);
+}
+
+static void open_rig(void)
+{
+    open_rig_with(&(struct line_settings){ .serve = serve });
 }
 
 static void close_rig(void)
@@ -357,11 +407,135 @@ static void test_long_facts(void **state)
     close_rig();
 }
 
+/* Runs the loop until the number is reached. */
+static void await(size_t *value, size_t wanted)
+{
+    for (int i = 0; i < WAIT_MS / 2 && count_of(value) < wanted; i++)
+        rig_run(&rig, 2);
+    assert_true(count_of(value) >= wanted);
+}
+
+/* A connection that takes no more jobs has some that are not answered yet: the broker must not take it for dead. */
+static void test_leaving_beats_on(void **state)
+{
+    (void)state;
+    open_rig();
+    server.heartbeat_s = 6;
+    configure("", "", ", timeout: 60s");
+    rig_begin(&rig, &sends[0], "j", "later");
+    await(&server.published, 1);
+    rig.transport->ops->forget(rig.transport);
+    size_t before = count_of(&server.heartbeats);
+    await(&server.heartbeats, before + 1);
+    assert_int_equal(sends[0].times, 0);
+    rig.transport->ops->abort(rig.transport, &sends[0].send);
+    close_rig();
+}
+
+/* When a pause ends, its time is over and the broker's refusal is there, too: it is answered once, and nothing was sent. */
+static void test_late_and_refused(void **state)
+{
+    (void)state;
+    open_rig();
+    server.holds = server.blocks = true;
+    configure("", "", ", timeout: 1s");
+    rig_begin(&rig, &sends[0], "j", "ok");
+    await(&server.held, 1);
+    let_go();
+    while (count_of(&server.went) == 0)
+        sleep_ms(1);
+    sleep_ms(1100); /* the pause: nothing is waited for */
+    rig_wait(&rig, &sends[0]);
+    rig_run(&rig, 50);
+    check(sends[0].times == 1 && sends[0].answer.outcome == OUTCOME_NONE, "%d times, %s", sends[0].times, sends[0].text);
+    assert_int_equal(server.published, 0);
+    close_rig();
+}
+
+/* One that has no room among those that wait to go out is not counted by the broker, nor by us. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    static const char *const codes[] = { "amqp:ack", "amqp:ack", "insist:connections", "amqp:nack", "amqp:ack" };
+    static const char *const ids[] = { "0", "1", "2", "3", "4" };
+    char *large = malloc(LARGE_BYTES);
+    assert_non_null(large);
+    memset(large, 'x', LARGE_BYTES - 1);
+    large[LARGE_BYTES - 1] = '\0';
+    open_rig();
+    server.holds = true;
+    configure("", "", ", timeout: 60s");
+    for (size_t i = 0; i < COUNT_OF(codes); i++)
+        rig_begin(&rig, &sends[i], ids[i], i < 3 ? large : i == 3 ? "nack" : "ok");
+    await(&server.held, 1);
+    let_go();
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        rig_wait(&rig, &sends[i]);
+        check(strcmp(sends[i].code, codes[i]) == 0, "%zu: %s %s", i, sends[i].code, sends[i].text);
+    }
+    assert_false(sends[2].answer.attempted);
+    close_rig();
+    free(large);
+}
+
+/* The exchange was there: only the last is sure to have met its end. */
+static void test_exchange_removed(void **state)
+{
+    (void)state;
+    open_rig();
+    configure("", "", ", timeout: 60s");
+    send_one("ok");
+    rig_begin(&rig, &sends[1], "1", "later");
+    rig_begin(&rig, &sends[2], "2", "gone");
+    for (size_t i = 1; i < 3; i++) {
+        rig_wait(&rig, &sends[i]);
+        assert_string_equal(sends[i].code, "amqp:404");
+        check(sends[i].answer.outcome == (i == 1 ? OUTCOME_IN_DOUBT : OUTCOME_NONE), "%zu: %d", i, (int)sends[i].answer.outcome);
+    }
+    close_rig();
+}
+
+/* Over TLS a write that found no room is repeated, wherever its bytes have moved meanwhile. */
+static void test_slow_reader_over_tls(void **state)
+{
+    (void)state;
+    enum { MANY = 30, PIECE = 1 << 20 };
+    struct certificates files;
+    char ids[MANY][16], *large = malloc(PIECE);
+    assert_non_null(large);
+    memset(large, 'x', PIECE - 1);
+    large[PIECE - 1] = '\0';
+    certificates_make(&files);
+    open_rig_with(&(struct line_settings){ .serve = serve, .cert = files.server, .key = certificate_key(files.server), .small_window = true });
+    rig_configure(&rig, "url: 'amqps://127.0.0.1:%d', allow_private: true, timeout: 60s, tls: { ca: '%s' }, amqp: { routing_key: q }",
+                  server.lines.port, files.ca);
+    rig_begin(&rig, &sends[0], "hold", "hold");
+    await(&server.held, 1);
+    for (size_t i = 1; i < MANY; i++) {
+        snprintf(ids[i], sizeof ids[i], "%zu", i);
+        rig_begin(&rig, &sends[i], ids[i], large);
+        rig_run(&rig, 2);
+    }
+    let_go();
+    for (size_t i = 0; i < MANY; i++) {
+        rig_wait(&rig, &sends[i]);
+        check(sends[i].answer.outcome == OUTCOME_DELIVERED, "%zu: %s %s", i, sends[i].code, sends[i].text);
+    }
+    close_rig();
+    certificates_remove(&files);
+    free(large);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers), cmocka_unit_test(test_login),      cmocka_unit_test(test_many),
         cmocka_unit_test(test_blocked), cmocka_unit_test(test_long_facts),
+        cmocka_unit_test(test_leaving_beats_on),
+        cmocka_unit_test(test_late_and_refused),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_exchange_removed),
+        cmocka_unit_test(test_slow_reader_over_tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ struct amqp_state {
     size_t frame_bytes_max;
     int heartbeat_s;       /* 0: none was agreed upon */
     int64_t heard_ms, spoken_ms;
-    uint64_t published;    /* the broker counts with us */
+    bool confirmed;        /* something was, so the exchange was there */
     bool returning;        /* the head of a message that comes back is next */
     struct buffer returned; /* why it does */
     struct buffer blocked; /* why the broker takes nothing just now; empty: it does */
@@ -192,7 +192,6 @@ static enum status write_job(struct broker_link *link, struct broker_entry *entr
                          "the job's id, metadata or another of its facts is too long for a message of AMQP");
     if (buffer_status(out) != STATUS_OK)
         return error_set(err, buffer_status(out), "the job is too long to be sent, or there is no memory for it");
-    entry->number = ++state->published;
     state->spoken_ms = now_ms();
     return STATUS_OK;
 }
@@ -217,9 +216,11 @@ static void answer_one(struct broker_link *link, struct broker_entry *entry, boo
     buffer_release(&why);
 }
 
-/* One, or all up to it. */
+/* One, or all up to it: the broker counts as we do. */
 static void confirmed(struct broker_link *link, uint64_t tag, bool multiple, bool taken)
 {
+    struct amqp_state *state = link->state;
+    state->confirmed = true;
     struct broker_entry *next;
     for (struct broker_entry *entry = broker_first(link); entry && link->wire.curl; entry = next) {
         next = entry->next;
@@ -228,11 +229,14 @@ static void confirmed(struct broker_link *link, uint64_t tag, bool multiple, boo
     }
 }
 
-static void refuse(struct broker_link *link, bool certain, unsigned number, amqp_bytes_t text)
+/* `surely`: one that did not arrive, whatever is true of the others; NULL: none. */
+static void refuse(struct broker_link *link, bool certain, struct broker_entry *surely, unsigned number, amqp_bytes_t text)
 {
     struct buffer code = buffer_up_to(32), shown = buffer_up_to(TEXT_BYTES_MAX);
     buffer_printf(&code, "amqp:%u", number);
     buffer_printf(&shown, "AMQP %u: %.*s", number, SLICE_ARG(amqp_slice(text)));
+    if (surely)
+        broker_answer(link, surely, OUTCOME_NONE, buffer_slice(&code), buffer_slice(&shown), SLICE(""));
     broker_refuse(link, certain, buffer_slice(&code), buffer_slice(&shown));
     buffer_release(&code);
     buffer_release(&shown);
@@ -299,19 +303,30 @@ static bool greeting_take(struct broker_link *link, amqp_method_number_t number,
     }
 }
 
-/* Of a channel that was closed for its exchange nothing can have arrived that has no answer yet. */
+/*
+ * A channel that is closed for its exchange takes neither the message that this was noticed with nor those after it, so the
+ * last is certain. Those before may have been taken, unless the exchange never took anything here.
+ */
+static void channel_closed(struct broker_link *link, const amqp_channel_close_t *close)
+{
+    const struct amqp_state *state = link->state;
+    bool exchange = close->reply_code == AMQP_NOT_FOUND || close->reply_code == AMQP_ACCESS_REFUSED;
+    struct broker_entry *last = NULL;
+    for (struct broker_entry *entry = broker_first(link); entry && entry->from < link->wire.sent; entry = entry->next)
+        last = entry;
+    refuse(link, exchange && !state->confirmed, exchange ? last : NULL, close->reply_code, close->reply_text);
+}
+
 static void closed(struct broker_link *link, amqp_method_number_t number, const void *method)
 {
     amqp_channel_close_ok_t ok = { .dummy = 0 };
     if (number == AMQP_CONNECTION_CLOSE_METHOD) {
         const amqp_connection_close_t *close = method;
         say(link, 0, AMQP_CONNECTION_CLOSE_OK_METHOD, &ok);
-        refuse(link, false, close->reply_code, close->reply_text);
+        refuse(link, false, NULL, close->reply_code, close->reply_text);
         return;
     }
-    const amqp_channel_close_t *close = method;
-    bool certain = close->reply_code == AMQP_NOT_FOUND || close->reply_code == AMQP_ACCESS_REFUSED;
-    refuse(link, certain, close->reply_code, close->reply_text);
+    channel_closed(link, method);
 }
 
 static bool method_take(struct broker_link *link, amqp_method_number_t number, const void *method)

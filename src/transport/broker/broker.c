@@ -242,19 +242,20 @@ static bool entry_write(struct broker_link *link, struct broker_entry *entry)
     if (status == STATUS_OK && buffer_status(&out) != STATUS_OK)
         status = error_set(&entry->failure, buffer_status(&out), "the job is too long to be sent");
     entry->from = link->wire.given;
-    if (status == STATUS_OK && !wire_give(&link->wire, buffer_slice(&out))) {
+    if (status == STATUS_OK && !wire_give(&link->wire, buffer_slice(&out)))
         status = error_set(&entry->failure, STATUS_FULL, "the server takes what it is sent too slowly");
-        broker_leave(link); /* a protocol may have counted it */
-    }
     buffer_release(&out);
     entry->failure.status = status;
-    if (status == STATUS_OK)
-        queue_add(&link->written, entry);
-    return status == STATUS_OK;
+    if (status != STATUS_OK)
+        return false;
+    entry->number = ++link->numbers;
+    queue_add(&link->written, entry);
+    return true;
 }
 
 static void entry_fail(struct broker *broker, struct broker_entry *entry)
 {
+    event_del(entry->deadline); /* which may be due in the same turn: it has its answer */
     queue_add(&broker->unstarted, entry);
     look_later(broker);
 }
@@ -451,7 +452,7 @@ static void on_tick(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
     struct broker *broker = context;
     int64_t now = now_ms();
     for (struct broker_link *link = broker->links; link; link = link->next) {
-        if (link->ready && !link->leaving && broker->protocol->tick)
+        if (link->ready && broker->protocol->tick) /* one that leaves, too: it may have jobs without an answer */
             broker->protocol->tick(link, now);
         if (!link_has_work(link) && now - link->used_ms > REST_MS)
             link->leaving = true;

@@ -19,7 +19,7 @@ struct broker_entry {
     struct send *send; /* NULL: it was answered, and only its place in the line of answers is left */
     struct broker_link *link;
     uint64_t from; /* where its bytes begin on the wire */
-    uint64_t number; /* the protocol's */
+    uint64_t number; /* of those written on its connection, from 1 */
     bool returned;   /* the protocol's: a word about it came before its answer */
     struct buffer why; /* the protocol's */
     struct event *deadline;
@@ -44,6 +44,7 @@ struct broker_link {
     bool leaving; /* it takes no more jobs, and goes when the last is answered */
     struct broker_queue waiting;  /* until it is ready */
     struct broker_queue written;  /* in the order on the wire */
+    uint64_t numbers;             /* the last that was given */
     int64_t used_ms; /* when it last had something to do */
     void *state;     /* the protocol's, zeroed at first */
     struct broker_link *next;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { RECEIVE_BYTES = 16 * 1024, SEND_BYTES = 64 * 1024, TURNS_MAX = 16, KEEPALIVE_S = 30 };
+enum { RECEIVE_BYTES = 16 * 1024, TURNS_MAX = 16, KEEPALIVE_S = 30 };
 
 static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -35,7 +35,7 @@ void wire_close(struct wire *wire)
     wire->curl = NULL;
     wire->connected = false;
     buffer_release(&wire->out);
-    wire->gone = 0;
+    wire->gone = wire->piece.len = wire->piece.gone = 0;
 }
 
 static void lose(struct wire *wire, CURLcode result)
@@ -46,15 +46,27 @@ static void lose(struct wire *wire, CURLcode result)
 
 /* ---- Bytes. ---- */
 
+/*
+ * TLS wants a write that found no room repeated from the same place in memory, and may have sent a part of it. So a piece is
+ * copied out, of one record at most: half a record is nothing to the other side, and what was not sent did not arrive.
+ */
 static CURLcode flush(struct wire *wire)
 {
-    while (wire->gone < wire->out.len) {
-        size_t len = wire->out.len - wire->gone, sent = 0;
-        CURLcode result =
-            curl_easy_send(wire->curl, wire->out.data + wire->gone, len < SEND_BYTES ? len : SEND_BYTES, &sent);
+    for (;;) {
+        size_t left = wire->out.len - wire->gone, sent = 0;
+        if (wire->piece.gone == wire->piece.len) {
+            if (left == 0)
+                break;
+            wire->piece.gone = 0;
+            wire->piece.len = left < sizeof wire->piece.bytes ? left : sizeof wire->piece.bytes;
+            memcpy(wire->piece.bytes, wire->out.data + wire->gone, wire->piece.len);
+            wire->gone += wire->piece.len;
+        }
+        CURLcode result = curl_easy_send(wire->curl, wire->piece.bytes + wire->piece.gone,
+                                         wire->piece.len - wire->piece.gone, &sent);
         if (result != CURLE_OK)
             return result;
-        wire->gone += sent;
+        wire->piece.gone += sent;
         wire->sent += sent;
     }
     buffer_clear(&wire->out);

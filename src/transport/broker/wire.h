@@ -11,6 +11,8 @@
 #include "transport/curl_loop.h"
 
 /* What happens on it. Each may close the wire, but not release it. */
+enum { WIRE_PIECE_BYTES = 16 * 1024 }; /* one record of TLS */
+
 struct wire_events {
     void (*opened)(void *context);
     void (*received)(void *context, struct slice bytes);
@@ -24,8 +26,12 @@ struct wire {
     CURL *curl; /* NULL: closed */
     bool connected;
     struct event *readable, *writable;
-    struct buffer out;     /* to be sent; the first `gone` of it have been */
+    struct buffer out;     /* to be sent; the first `gone` of it are, or are in `piece` */
     size_t gone;
+    struct {
+        char bytes[WIRE_PIECE_BYTES];
+        size_t len, gone;
+    } piece; /* that is being sent */
     uint64_t given, sent;  /* bytes since it was opened */
     char curl_error[CURL_ERROR_SIZE];
     bool guarded;                         /* private addresses are not meant */
