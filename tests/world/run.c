@@ -540,6 +540,7 @@ static void abandon_once(struct world *world)
         struct batch *batch = world->doubted ? world->doubted : take_batch(world);
         world->doubted = NULL;
         batch->status = error_set(&batch->error, STATUS_FULL, "the process is gone");
+        sabotage_ends(batch);
         batch->done(batch);
     }
 }
