@@ -60,6 +60,12 @@ enum status cli_write(int descriptor, struct slice bytes)
     return STATUS_OK;
 }
 
+bool cli_reader_waits(int timeout_ms)
+{
+    struct pollfd output = { .fd = STDOUT_FILENO };
+    return poll(&output, 1, timeout_ms) <= 0 || (output.revents & (POLLERR | POLLHUP)) == 0;
+}
+
 int cli_print(struct buffer *out, int code)
 {
     if (buffer_status(out) != STATUS_OK)

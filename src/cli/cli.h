@@ -82,6 +82,9 @@ int cli_fail(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 /* For wrong use: the message, and where the help is. Returns EXIT_USAGE. */
 int cli_usage(const char *command, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Waits for up to so long, less when nobody reads standard output any more: then it is false. */
+bool cli_reader_waits(int timeout_ms);
+
 /* Writes all of the buffer to standard output and releases it. Returns `code`, or EXIT_FAILED after a message; a pipe whose
    reader went away needs none. */
 int cli_print(struct buffer *out, int code);

@@ -175,6 +175,11 @@ follower=$!
 ask dest pause held
 check "--follow shows what comes" until_true grep -q '"change":"paused"' "$work/followed"
 check "--follow ends after its number" until_true sh -c "! kill -0 $follower"
+sh -c 'echo $$ >"$1"; exec "$2" events --follow --job D-1 --tenant t2' sh "$work/follower" "$insist" 2>"$work/err" | head -n 1 >"$work/out" &
+wait_for test -s "$work/follower"
+check "--follow ends when its reader has left, though nothing comes" until_true sh -c "! kill -0 $(cat "$work/follower")"
+check "and says nothing of that" sh -c "[ -s '$work/out' ] && [ ! -s '$work/err' ]"
+kill "$(cat "$work/follower")" 2>/dev/null
 
 # ---- the store from outside ----
 ask backup "$work/copy.db" -c "$work/insist.yaml"

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 /* ---- the stream of what is new ---- */
 
@@ -86,7 +85,8 @@ static enum status read_stream(struct reading *reading, struct reply *ret_reply,
     url_query(&url, "tenant", follow->tenant);
     url_query(&url, "destination", follow->destination);
     url_query(&url, "type", follow->type);
-    const struct request request = { .method = "GET", .url = &url, .take = take_bytes, .context = reading };
+    const struct request request = { .method = "GET", .url = &url, .take = take_bytes, .context = reading,
+                                     .may_be_quiet = true };
     enum status status = client_try(follow->client, &request, ret_reply, err);
     url_release(&url);
     return status;
@@ -95,7 +95,7 @@ static enum status read_stream(struct reading *reading, struct reply *ret_reply,
 /*
  * Goes on until `take` has enough, which is EXIT_DONE; comes again by itself where the daemon asks for that. *ret_refused:
  * it has no room for another that follows, nothing was said, and the events must be asked for. Else EXIT_FAILED after a
- * message.
+ * message, which a reader that went away does not need.
  */
 static int follow_events(struct follow *follow, bool *ret_refused)
 {
@@ -110,7 +110,9 @@ static int follow_events(struct follow *follow, bool *ret_refused)
         buffer_clear(&reading.text);
         enum status status = read_stream(&reading, &reply, &error);
         *ret_refused = status == STATUS_OK && reply.status == 503;
-        if (reading.status != STATUS_OK)
+        if (!cli_reader_waits(0)) /* `insist events --follow | head` has all it wanted */
+            code = EXIT_FAILED;
+        else if (reading.status != STATUS_OK)
             code = cli_fail(EXIT_FAILED, "the stream of events cannot be read; is it an insist daemon?");
         else if (status != STATUS_OK && !reading.enough)
             code = cli_fail(EXIT_FAILED, "%s", error.text);
@@ -353,8 +355,8 @@ static int walk(struct events *events)
     more = refused;
     while (code == EXIT_DONE && refused && events->left != 0) {
         code = next_page(events, &more);
-        if (code == EXIT_DONE && !more)
-            nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
+        if (code == EXIT_DONE && !more && !cli_reader_waits(POLL_MS))
+            code = EXIT_FAILED;
     }
     return code;
 }

@@ -180,6 +180,15 @@ static size_t receive(char *data, size_t size, size_t count, void *context)
     return buffer_status(&receiving->reply->body) == STATUS_OK ? bytes.len : 0;
 }
 
+/* About once a second, whatever comes. */
+static int look_after_reader(void *context, UNUSED curl_off_t all_in, UNUSED curl_off_t in, UNUSED curl_off_t all_out,
+                             UNUSED curl_off_t out)
+{
+    struct receiving *receiving = context;
+    receiving->enough = receiving->enough || !cli_reader_waits(0);
+    return receiving->enough;
+}
+
 static struct curl_slist *request_headers(const struct client *client, const struct request *request)
 {
     struct curl_slist *headers = NULL;
@@ -214,6 +223,11 @@ static void set_options(CURL *curl, const struct client *client, const struct re
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)STALL_TIMEOUT_S);
+    if (request->may_be_quiet) {
+        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_after_reader);
+        curl_easy_setopt(curl, CURLOPT_XFERINFODATA, receiving);
+        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    }
     if (is_loopback(client->base)) /* no proxy knows this machine's own addresses */
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
     if (request->body.data) {

@@ -56,6 +56,7 @@ struct request {
     /* Is given a good answer's body as it comes; false: that was enough. NULL: it is held in the reply. */
     bool (*take)(void *context, struct slice bytes);
     void *context;
+    bool may_be_quiet; /* it comes when something happens: that nobody reads standard output any more is enough, too */
 };
 
 /* STATUS_OK when a daemon answered, with whatever status. The reply is the caller's to release. */
