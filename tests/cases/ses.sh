@@ -96,6 +96,17 @@ check "one that was taken in part waits for a person" until_true says L-2 '"dead
 check "with what was taken" says L-2 'bulk-a'
 bulk L-3 MESSAGE_REJECTED@error.test MESSAGE_REJECTED@error.test
 check "one of which nothing was taken goes by its error" until_true says L-3 'ses:MESSAGE_REJECTED'
+bulk L-4 MESSAGE_REJECTED@error.test ACCOUNT_THROTTLED@error.test
+check "an entry that may pass is not lost by one before it that never will" until_true says L-4 'ses:ACCOUNT_THROTTLED'
+check "nor by its name in the same answer" says L-4 '"class":"throttled"'
+bulk L-5 MESSAGE_REJECTED@error.test @error.test
+check "one of which an entry says nothing is in doubt" until_true says L-5 '"class":"in_doubt"'
+for kind in page cut empty; do
+    bulk "B-$kind" "$kind@broken.test"
+    ask add mail --id "M-$kind" --tenant "$kind" --data "{\"to\":\"$kind@broken.test\",\"text\":\"x\"}"
+    check "a bulk whose answer cannot be read is in doubt: $kind" until_true says "B-$kind" '"class":"in_doubt"'
+    check "so is a message: $kind" until_true says "M-$kind" '"class":"in_doubt"'
+done
 ask add mail --data "{\"to\":[$(i=0; while [ $i -lt 51 ]; do printf '"a%d@example.net",' $i; i=$((i + 1)); done | sed 's/,$//')],\"text\":\"x\"}"
 check "51 recipients are too many for SES" ended 2 'SES takes up to 50'
 for name in AccountSuspendedException SendingPausedException; do

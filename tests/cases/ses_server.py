@@ -2,7 +2,8 @@
 
 Writes its port to FOLDER/ses-port and keeps what comes: FOLDER/ses has one line a call, as JSON, with the raw message decoded.
 Every call's signature is computed again, from the description of SigV4 and with nothing of the sender's: one that differs is
-answered as AWS does. A recipient NAME@error.test gets the error NAME, told in the header, in the body or in both.
+answered as AWS does. A recipient NAME@error.test gets the error NAME, told in the header, in the body or in both. One of
+broken.test gets success in a body that is none of SES.
 """
 import base64
 import hashlib
@@ -56,6 +57,16 @@ def verified(request, body):
     return None if hmac.compare_digest(hmac.new(signing, text.encode(), hashlib.sha256).hexdigest(), signature) else "SignatureDoesNotMatch"
 
 
+BROKEN = {"page": "<html>welcome</html>", "cut": '{"MessageId": "0100-', "empty": "{}"}
+
+
+def broken(call):
+    """The body for a recipient of broken.test, or None."""
+    entries = call.get("BulkEmailEntries") or [call]
+    name, _, domain = entries[0]["Destination"]["ToAddresses"][0].partition("@")
+    return BROKEN[name] if domain == "broken.test" else None
+
+
 def bulk(call):
     entries = []
     for entry in call["BulkEmailEntries"]:
@@ -94,7 +105,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "token": self.headers.get("X-Amz-Security-Token"), "status": status}
         with open(os.path.join(folder, "ses"), "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        text = json.dumps(answer).encode()
+        text = (broken(call) or json.dumps(answer)).encode()
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

@@ -208,8 +208,9 @@ static void search_run(struct search *search)
                                       .body_cut = exchange->body_cut,
                                       .reading = &reading };
     if (exchange->http->settings.dialect) {
-        exchange->certain =
-            exchange->http->settings.dialect->read(&response, &exchange->words.code, &exchange->words.reference);
+        exchange->certain = exchange->http->settings.dialect->read(&response, destination, &exchange->words.code,
+                                                                   &exchange->words.reference);
+        exchange->not_searched = reading.refused;
         return;
     }
     http_code_find(code_places(exchange), &response, classifier_namespace(destination->policy.classifier),

@@ -18,8 +18,12 @@ struct http_dialect {
     enum status (*make)(const struct send *send, instant now, struct http_request *ret_request, struct error *err);
     /* Options of a destination besides the usual ones; without memory for one: *unset. */
     void (*prepare)(CURL *curl, const struct destination_config *destination, bool *unset);
-    /* The answer's code, never empty, what the destination calls the job, and what is certain. From another thread, too. */
-    enum outcome (*read)(const struct http_response *response, struct buffer *ret_code, struct buffer *ret_reference);
+    /*
+     * The answer's code, never empty, what the destination calls the job, and what is certain; `response->reading` says
+     * where success cannot be believed. From another thread, too.
+     */
+    enum outcome (*read)(const struct http_response *response, const struct destination_config *destination,
+                         struct buffer *ret_code, struct buffer *ret_reference);
 };
 
 struct http_settings {

@@ -7,6 +7,7 @@
 #include "transport/smtp/message.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -210,35 +211,69 @@ static void reference_add(struct buffer *reference, struct slice id)
     buffer_append(reference, id);
 }
 
-/* Each entry has a fate of its own. */
-static enum outcome bulk_read(const json_t *results, struct buffer *ret_code, struct buffer *ret_reference)
+/* By its own name alone: the answer's text has the other entries' in it, too. */
+static enum outcome entry_judge(const struct policy *policy, struct slice name)
 {
-    size_t taken = 0, index;
-    struct slice failed = SLICE("");
+    char code[sizeof "ses:" + ERROR_NAME_BYTES_MAX];
+    int len = snprintf(code, sizeof code, "ses:%.*s", SLICE_ARG(name));
+    enum outcome outcome = classify(policy->classifier, (struct evidence){ { code, (size_t)len }, name }).outcome;
+    return outcome == OUTCOME_NONE ? policy->unknown : outcome;
+}
+
+/* What became of the entries of a bulk. */
+struct bulk {
+    size_t taken, unread;
+    struct slice failed; /* the name by which those are judged that were not taken */
+    enum outcome outcome;
+    bool differ; /* there are others */
+};
+
+/* None of them was taken, so all may be sent again: one that may pass is not lost by another that never will. */
+static void bulk_failed(struct bulk *bulk, const struct policy *policy, struct slice name)
+{
+    enum outcome outcome = entry_judge(policy, name);
+    bool first = bulk->failed.len == 0;
+    bulk->differ = bulk->differ || (!first && !slice_equal(name, bulk->failed));
+    if (!first && (bulk->outcome != OUTCOME_PERMANENT || outcome == OUTCOME_PERMANENT))
+        return;
+    bulk->failed = name;
+    bulk->outcome = outcome;
+}
+
+static enum outcome bulk_read(const json_t *results, const struct policy *policy, struct buffer *ret_code,
+                              struct buffer *ret_reference)
+{
+    struct bulk bulk = { .outcome = OUTCOME_NONE };
+    size_t index;
     const json_t *entry;
     json_array_foreach(results, index, entry) {
         struct slice status = error_name(text_of(entry, "Status"));
         bool success = slice_equal(status, SLICE("SUCCESS"));
-        taken += success;
+        bulk.taken += success;
+        bulk.unread += status.len == 0;
         if (success)
             reference_add(ret_reference, text_of(entry, "MessageId"));
-        else if (failed.len == 0)
-            failed = status;
+        else if (status.len > 0)
+            bulk_failed(&bulk, policy, status);
     }
-    if (taken == json_array_size(results) && taken > 0)
+    if (bulk.taken == json_array_size(results))
         return OUTCOME_NONE;
     buffer_append(ret_code, SLICE("ses:"));
-    buffer_append(ret_code, taken > 0 ? SLICE("PARTIAL") : failed.len > 0 ? failed : SLICE("FAILED"));
-    return taken > 0 ? OUTCOME_PARTIAL : OUTCOME_NONE;
+    buffer_append(ret_code, bulk.taken > 0 ? SLICE("PARTIAL") : bulk.failed.len > 0 ? bulk.failed : SLICE("UNREADABLE"));
+    if (bulk.taken > 0)
+        return OUTCOME_PARTIAL;
+    if (bulk.unread > 0)
+        return OUTCOME_IN_DOUBT;
+    return bulk.differ ? bulk.outcome : OUTCOME_NONE;
 }
 
 /*
  * Code and reference of an answer: ses:NAME of an error, http:NNN where there is none; the message's id. Of SendBulkEmail
- * of which no entry was taken the name of the first's, and where some were ses:PARTIAL, their ids and OUTCOME_PARTIAL: to
- * send all of them again would send those twice.
+ * of which no entry was taken the name of one, and where some were ses:PARTIAL, their ids and OUTCOME_PARTIAL: to
+ * send all of them again would send those twice. Success that names no message is not confirmed.
  */
-static enum outcome ses_answer_read(const struct http_response *response, struct buffer *ret_code,
-                                    struct buffer *ret_reference)
+static enum outcome ses_answer_read(const struct http_response *response, const struct destination_config *destination,
+                                    struct buffer *ret_code, struct buffer *ret_reference)
 {
     json_t *body = response->body_cut ? NULL : json_loadb(response->body.data, response->body.len, 0, NULL);
     const json_t *results = json_object_get(body, "BulkEmailEntryResults");
@@ -249,10 +284,12 @@ static enum outcome ses_answer_read(const struct http_response *response, struct
             buffer_append(ret_code, SLICE("ses:"));
             buffer_append(ret_code, name);
         }
-    } else if (json_is_array(results)) {
-        certain = bulk_read(results, ret_code, ret_reference);
-    } else {
+    } else if (json_array_size(results) > 0) {
+        certain = bulk_read(results, &destination->policy, ret_code, ret_reference);
+    } else if (text_of(body, "MessageId").len > 0) {
         reference_add(ret_reference, text_of(body, "MessageId"));
+    } else {
+        response->reading->refused = response->body_cut ? "it is too long" : "it names no message, as SES does";
     }
     if (ret_code->len == 0) {
         buffer_append(ret_code, SLICE("http:"));
