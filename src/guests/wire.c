@@ -62,6 +62,7 @@ static bool begin(struct wire *wire, CURL *curl, struct exchange *exchange, int6
     curl_easy_reset(curl);
     curl_easy_setopt(curl, CURLOPT_URL, exchange->url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* as destinations: the environment names none */
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, wire->headers);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.len);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, exchange->body.data);

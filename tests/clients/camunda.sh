@@ -28,7 +28,8 @@ check "the configuration is valid" ended 0
 sed 's/analyze-retry: tiss/analyze-retry: tisss/' "$work/insist.yaml" >"$work/bad.yaml"
 run "$insist" check -c "$work/bad.yaml"
 check "a policy that is not there is found" ended 2 tisss
-"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+# As to destinations, no proxy of the environment is on the way.
+http_proxy=http://127.0.0.1:9 "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 wait_for grep -q 'listens on' "$work/serve.out"
 server=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
