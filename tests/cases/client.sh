@@ -117,6 +117,7 @@ answers='{
     "POST /v1/jobs": [422, {'$problem'}, "{\"type\":\"invalid_id\",\"detail\":\"id is \\u001b[31mwrong\"}"],
     "GET /v1/jobs/a": [409, {'$problem'}, "{\"title\":\"no\"}"],
     "GET /v1/jobs/b": [503, {'$problem', "Retry-After": "60"}, "{\"detail\":\"the disk is full\"}"],
+    "GET /v1/jobs/stopping": [503, {'$problem', "Retry-After": "60"}, "{\"detail\":\"it is stopping; try again\"}"],
     "GET /v1/jobs/owner/why": [[503, {'$problem', "Retry-After": "1"}, "{\"detail\":\"no node owns it\"}"],
                                [200, {}, "{\"id\":\"owner\",\"state\":\"dead\",\"destination\":\"claims\",\"reason\":\"so\"}"]],
     "POST /v1/destinations/owner/pause": [503, {'$problem', "Retry-After": "1"}, "{\"detail\":\"no node owns it\"}"],
@@ -168,6 +169,8 @@ ask job a --tenant ''
 check "409" ended 1 'insist: no'
 ask job b --tenant ''
 check "503 says when" ended 1 'insist: the disk is full; try again in 60 s'
+ask job stopping --tenant ''
+check "once" ended 1 'insist: it is stopping; try again in 60 s'
 ask why owner --tenant ''
 check "a question is asked again when the daemon says so" ended 0 'insist: no node owns it; trying again for up to 15 s' 'owner is dead at claims'
 ask dest pause owner

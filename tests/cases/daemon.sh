@@ -221,6 +221,9 @@ ask doctor -c "$work/insist.yaml" --network
 check "doctor" ended 0 'ok    store' 'ok    events' 'daemon and command are both' 'orders answers' ', 0 failed'
 ask doctor -c "$work/insist.yaml" -o json
 check "doctor as JSON" ended 0 '{"checks":[{"check":"configuration","result":"ok"' '"failed":0}'
+{ cat "$work/insist.yaml"; echo 'limits: { disk_free: 100000GB }'; } >"$work/little.yaml"
+ask doctor -c "$work/little.yaml"
+check "doctor does not praise a daemon that takes jobs with too little room" ended 1 'fail  disk' 'make room' 'warn  daemon         it takes jobs although'
 
 kill "$daemon"
 wait "$daemon"

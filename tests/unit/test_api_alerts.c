@@ -280,6 +280,10 @@ static void a_full_store_hides_none(void **state)
     struct reply reply = http_do(fixture, "POST", "/v1/destinations/web/contingency", "{\"enter\":true}");
     check(reply.status == 503, "%d %s", reply.status, reply.body);
     reply_release(&reply);
+    reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"web\",\"payload\":\"x\"}");
+    check(reply.status == 503 && strstr(reply.body, "make room") && !strstr(reply.body, "try again"), "%d %s", reply.status,
+          reply.body);
+    reply_release(&reply);
     await_count(fixture, "/v1/alerts?destination=web", 1);
     await_count(fixture, "/v1/alerts?state=all", 2);
     await_count(fixture, "/v1/alerts?state=cleared", 0);

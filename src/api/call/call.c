@@ -223,10 +223,10 @@ void call_store_problem(struct call *call, enum status status, const struct erro
     if (status == STATUS_CORRUPT || status == STATUS_IO)
         tell_damage(call->api, err);
     if (status == STATUS_AWAY)
-        call_problem(call, 503, "store_away", "the store cannot be reached: %s; nothing was acknowledged, try again later",
-                     err->text);
+        call_problem(call, 503, "store_away", "the store cannot be reached: %s; nothing was acknowledged", err->text);
     else if (status == STATUS_FULL)
-        call_problem(call, 503, "store_full", "%s; nothing was changed, try again later", err->text);
+        call_problem(call, 503, "store_full",
+                     "%s; nothing was changed; make room there, insist doctor says where", err->text);
     else
         call_problem(call, 503, "store_failed", "the store failed: %s; nothing was acknowledged", err->text);
 }

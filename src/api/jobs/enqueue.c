@@ -39,9 +39,10 @@ static bool insert_problem(const struct store_op *op, struct problem *ret_proble
         if (op->insert.ret_tenant_full)
             return problem_set(ret_problem, 429, "tenant_queue_full",
                               "tenant \"%.*s\" has as many jobs waiting as limits.pending_per_tenant allows; "
-                              "try again later",
+                              "some of them must end first",
                               SLICE_ARG(op->insert.tenant));
-        return problem_set(ret_problem, 429, "queue_full", "limits.pending jobs are waiting already; try again later");
+        return problem_set(ret_problem, 429, "queue_full",
+                          "limits.pending jobs are waiting already; some of them must end first");
     default:
         return problem_set(ret_problem, 422, "refused", "the store refused the job: %s", status_name(op->status));
     }

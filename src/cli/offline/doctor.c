@@ -159,7 +159,11 @@ static bool check_answers(struct doctor *doctor, struct client *client)
     if (status == 200) {
         int readiness = get(client, "/readyz", &ready, &err);
         const char *detail = member_text(ready, "detail");
-        if (readiness == 200)
+        if (readiness == 200 && doctor->disk_is_low)
+            doctor_tell(doctor, FINDING_WARN, "daemon",
+                        "it takes jobs although the disk has less than limits.disk_free: it was started with another "
+                        "configuration, or looks at another disk; reload it, or name its file with -c");
+        else if (readiness == 200)
             doctor_tell(doctor, FINDING_OK, "daemon", "it takes jobs");
         else
             doctor_tell(doctor, FINDING_FAIL, "daemon", "it takes no jobs now (HTTP %d)%s%s", readiness, detail ? ": " : "",

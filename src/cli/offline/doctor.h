@@ -15,6 +15,7 @@ struct doctor {
     const struct config *config; /* NULL: it cannot be loaded */
     instant now;
     int counts[FINDING_COUNT];
+    bool disk_is_low;        /* by limits.disk_free */
     int code;                /* not EXIT_DONE: standard output is gone */
     struct buffer out;       /* with --output json all of it, else the line that is being printed */
     struct json_writer json; /* into out */

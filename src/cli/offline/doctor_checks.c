@@ -116,8 +116,10 @@ static void check_disk(struct doctor *doctor, struct store *store)
     if (!space.folder_writable)
         doctor_tell(doctor, FINDING_WARN, "disk", "%s cannot be written by this user; the daemon's must be able to",
                     space.folder);
-    if (space.free_bytes < doctor->config->disk_free_bytes)
-        doctor_tell(doctor, FINDING_FAIL, "disk", "%s has %s free, limits.disk_free is %s: no jobs are taken; make room",
+    doctor->disk_is_low = space.free_bytes < doctor->config->disk_free_bytes;
+    if (doctor->disk_is_low)
+        doctor_tell(doctor, FINDING_FAIL, "disk",
+                    "%s has %s free, limits.disk_free is %s: a daemon of this configuration takes no jobs; make room",
                     space.folder, has, needs);
     else if (space.free_bytes / 2 < doctor->config->disk_free_bytes)
         doctor_tell(doctor, FINDING_WARN, "disk", "%s has %s free, and below %s no jobs are taken; make room soon",

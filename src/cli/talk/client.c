@@ -340,8 +340,10 @@ int client_refused(const struct client *client, const struct reply *reply)
         append_reason(reply, &text);
     if (reply->status == 403)
         buffer_append_text(&text, "; another token is given with --token or INSIST_TOKEN");
-    if (reply->retry_after_s > 0)
-        buffer_printf(&text, "; try again in %lld s", (long long)reply->retry_after_s);
+    if (reply->retry_after_s > 0) {
+        bool said = slice_has_suffix(buffer_slice(&text), SLICE("try again"));
+        buffer_printf(&text, "%s in %lld s", said ? "" : "; try again", (long long)reply->retry_after_s);
+    }
     cli_fail(code, "%s", buffer_status(&text) == STATUS_OK ? text.data : "the daemon refused");
     buffer_release(&text);
     if (!client->cli->json || reply->body.len == 0)
