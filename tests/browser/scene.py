@@ -45,8 +45,9 @@ class Scene:
             self.page.picture(os.path.join(self.pictures, name + ".png"))
 
     def go(self, hash_, shown):
-        """By the address alone, as a link does; until the expression is true."""
-        self.page.run(f"location.hash = {json.dumps(hash_)}")
+        """By the address alone, as a link does; until the expression is true of what is shown then, not of what was shown before."""
+        self.page.run("new Promise(done => { const before = location.href; addEventListener('hashchange', () => done(), {once: true});"
+                      f" location.hash = {json.dumps(hash_)}; if (location.href === before) done(); }})")
         return self.tap.check(self.page.until(shown), f"{hash_} is shown", self.page.text("body"))
 
     def say(self, title):

@@ -289,8 +289,8 @@ def three_languages(scene):
             left = untranslated(page)
             tap.check(not left, f"no word is missing: {name}, {screen}", left)
         scene.go("#/dead", "!!document.querySelector('#view .wide tbody th')")
-        room = page.run("document.querySelector('#view .wide tbody th').clientWidth")
-        tap.check(room >= 200, f"a cause has room beside its buttons: {name}", room)
+        room = "document.querySelector('#view .wide tbody th').clientWidth >= 200"
+        tap.check(page.until(room), f"a cause has room beside its buttons: {name}", page.text("#view"))
 
 
 def untranslated(page):
