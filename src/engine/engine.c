@@ -316,6 +316,9 @@ struct destination_status engine_destination(const struct engine *engine, struct
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
     bool blocked = block_holds(&dest->gate.block);
+    bool is_paused = dest->gate.paused || (blocked && !fallback);
+    enum mode mode = dest->gate.contingency.saved.mode;
+    bool hides = is_paused && mode != MODE_NORMAL;
     assert((gate.room == 0) == (gate.hold != HOLD_NONE));
     if (gate.hold == HOLD_NONE && blocked && !fallback) /* a look may go, and no job is there for it */
         gate = (struct gate_answer){ .hold = HOLD_BLOCKED, .until = dest->gate.block.saved.look_at };
@@ -329,7 +332,9 @@ struct destination_status engine_destination(const struct engine *engine, struct
         held_by = "store_full";
     return (struct destination_status){
         .known = true,
-        .mode = dest->gate.paused || (blocked && !fallback) ? "paused" : mode_name(dest->gate.contingency.saved.mode),
+        .mode = is_paused ? "paused" : mode_name(mode),
+        .mode_behind = hides ? mode_name(mode) : NULL,
+        .behind_reason = hides ? dest->orders.mode_reason : NULL,
         .held_by = held_by,
         .pause_reason = dest->gate.paused ? dest->orders.pause_reason
                         : blocked         ? dest->block.reason

@@ -33,7 +33,9 @@ struct destination_status {
     const char *mode; /* normal, contingency, recovering, paused */
     const char *held_by; /* NULL: not held */
     const char *pause_reason; /* or of contingency; valid until the next call of the engine */
-    const char *cause;        /* of the mode; NULL: none */
+    const char *mode_behind;  /* contingency or recovering, that a pause hides; NULL: none */
+    const char *behind_reason; /* what was said when that was ordered; as pause_reason */
+    const char *cause;        /* of the mode, of the one behind where there is one; NULL: none */
     instant mode_since;
     instant outage_since; /* from the first hold on, relapses included; INSTANT_NONE: nothing holds it */
     instant held_since, held_until; /* INSTANT_NONE: not known */

@@ -141,6 +141,13 @@ ask dest contingency held --reason 'they called'
 check "contingency" ended 0 'held: contingency'
 ask why many-1 -t many
 check "why, contingency" ended 0 'they called' 'insist dest contingency held --leave'
+ask dest pause held --reason 'and lunch'
+ask why many-1 -t many
+check "why, contingency behind a pause" ended 0 'is paused (and lunch), and besides in contingency because' 'they called' \
+    'insist dest resume held' 'insist dest contingency held --leave'
+ask dest show held
+check "a pause does not hide it" ended 0 'paused: and lunch' 'when resumed' 'contingency since' 'they called'
+ask dest resume held
 ask dest contingency held --leave
 check "the way back" ended 0 'held: recovering'
 ask incidents --destination held

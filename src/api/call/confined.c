@@ -7,6 +7,7 @@ void status_confine(struct destination_status *status)
     *status = (struct destination_status){
         .known = status->known,
         .mode = status->mode,
+        .mode_behind = status->mode_behind,
         .mode_since = status->mode_since,
         .cause = status->cause, /* a word of ours: whether somebody must act */
         .held_by = status->held_by,

@@ -114,6 +114,7 @@ bool views_ask(struct call *call, struct engine *engine)
         if (call->views.destinations[i].here)
             status = engine_destination(engine, call->views.destinations[i].name);
         status.pause_reason = keep_text(call, status.pause_reason);
+        status.behind_reason = keep_text(call, status.behind_reason);
         status.second.reason = keep_text(call, status.second.reason);
         if (call->tenant_bound.data)
             status_confine(&status);

@@ -101,6 +101,41 @@ static void say_second_held(struct why *why)
     append_order(why, "resume", "", false);
 }
 
+/* As "in contingency because an operator held it: they called". */
+static void append_mode(struct why *why, const char *mode, const char *note)
+{
+    bool back = strcmp(mode, "recovering") == 0;
+    buffer_append_text(&why->reason, back ? "coming back from contingency" : "in contingency");
+    if (why->status->cause)
+        buffer_printf(&why->reason, " because %s",
+                      cause_words(cause_from_name(slice_from(why->status->cause)), mode_from_name(slice_from(mode))));
+    if (note && *note)
+        buffer_printf(&why->reason, ": %s", note);
+}
+
+static bool is_ordered(const struct destination_status *status, const char *mode)
+{
+    return status->cause && strcmp(status->cause, "operator") == 0 && strcmp(mode, "contingency") == 0;
+}
+
+static void say_paused(struct why *why)
+{
+    const struct destination_status *status = why->status;
+    buffer_printf(&why->reason, "destination %.*s is paused", SLICE_ARG(why->job->destination));
+    if (status->pause_reason && *status->pause_reason)
+        buffer_printf(&why->reason, " (%s)", status->pause_reason);
+    buffer_append_text(&why->next, "it goes on when somebody resumes the destination");
+    append_order(why, "resume", "", false);
+    if (!status->mode_behind)
+        return;
+    buffer_append_text(&why->reason, ", and besides ");
+    append_mode(why, status->mode_behind, status->behind_reason);
+    if (is_ordered(status, status->mode_behind) && !status->confined) {
+        buffer_append_text(&why->next, "; and ends the contingency");
+        append_order(why, "contingency", " --leave", false);
+    }
+}
+
 /* Holds that end by themselves, and how. */
 static void say_held_by_gate(struct why *why)
 {
@@ -122,19 +157,13 @@ static void say_held_by_gate(struct why *why)
         say_second_held(why);
         return;
     }
-    bool operator = why->status->cause && strcmp(why->status->cause, "operator") == 0;
+    bool operator = is_ordered(why->status, why->status->mode);
     bool back = strcmp(why->status->mode, "recovering") == 0;
-    buffer_printf(&why->reason, "destination %.*s is %s", SLICE_ARG(name),
-                  back ? "coming back from contingency" : "in contingency");
-    if (why->status->cause)
-        buffer_printf(&why->reason, " because %s",
-                      cause_words(cause_from_name(slice_from(why->status->cause)),
-                                  mode_from_name(slice_from(why->status->mode))));
-    if (why->status->pause_reason && *why->status->pause_reason)
-        buffer_printf(&why->reason, ": %s", why->status->pause_reason);
-    if (operator && !back)
+    buffer_printf(&why->reason, "destination %.*s is ", SLICE_ARG(name));
+    append_mode(why, why->status->mode, why->status->pause_reason);
+    if (operator)
         buffer_append_text(&why->next, "it goes on when somebody ends it");
-    if (operator && !back)
+    if (operator)
         append_order(why, "contingency", " --leave", false);
     else
         buffer_append_text(&why->next, back ? "it is sent when the step before it has gone well"
@@ -277,11 +306,7 @@ static void say_held(struct why *why)
     } else if (strcmp(why->held_by, gate_hold_name(HOLD_BLOCKED)) == 0) {
         say_destination_blocked(why);
     } else if (strcmp(why->held_by, "paused") == 0) {
-        buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
-        if (why->status->pause_reason && *why->status->pause_reason)
-            buffer_printf(reason, " (%s)", why->status->pause_reason);
-        buffer_append_text(&why->next, "it goes on when somebody resumes the destination");
-        append_order(why, "resume", "", false);
+        say_paused(why);
     } else if (strcmp(why->held_by, "throttle") == 0) {
         append_destination(why);
         buffer_append_text(reason, " asked for a pause");

@@ -168,6 +168,8 @@ static void write_shared(struct json_writer *json, const struct call *call, cons
     if (config && config->description)
         json_member_text(json, "description", config->description);
     json_member_text(json, "mode", status->known ? status->mode : "normal");
+    if (status->known && status->mode_behind)
+        json_member_text(json, "mode_behind", status->mode_behind);
     if (status->known && status->cause) {
         if (!call->tenant_bound.data)
             json_member_text(json, "mode_cause", status->cause);
@@ -199,6 +201,8 @@ static void write_view(struct json_writer *json, const struct call *call, const 
     }
     if (status->pause_reason && *status->pause_reason)
         json_member_text(json, "pause_reason", status->pause_reason);
+    if (status->behind_reason && *status->behind_reason)
+        json_member_text(json, "mode_behind_reason", status->behind_reason);
     if (config && config->transport != TRANSPORT_PULL) /* its workers decide */
         write_concurrency(json, &status->limit);
     if (config)

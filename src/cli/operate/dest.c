@@ -39,18 +39,31 @@ static void append_member(const json_t *answer, const char *before, const char *
     show_value(json_object_get(answer, name), as, text);
 }
 
+/* As say_mode: " since ..., because ..." of the mode, or of the one that a pause hides. */
+static void append_cause(const json_t *answer, const char *mode, struct buffer *text)
+{
+    const char *cause = member_text(answer, "mode_cause");
+    append_member(answer, " since ", "mode_since", SHOW_TIME, text);
+    if (cause)
+        buffer_printf(text, ", because %s",
+                      cause_words(cause_from_name(slice_from(cause)), mode_from_name(slice_from(mode))));
+}
+
 /* "contingency since 2026-11-15 21:24:10Z, because an operator held it: they called". */
 static void say_mode(const json_t *answer, json_t *words, struct buffer *text)
 {
-    const char *cause = member_text(answer, "mode_cause");
+    const char *behind = member_text(answer, "mode_behind");
     append_member(answer, "", "mode", SHOW_TEXT, text);
-    append_member(answer, " since ", "mode_since", SHOW_TIME, text);
-    if (cause)
-        buffer_printf(
-            text, ", because %s",
-            cause_words(cause_from_name(slice_from(cause)), mode_from_name(slice_from(member_text(answer, "mode")))));
+    if (!behind)
+        append_cause(answer, member_text(answer, "mode"), text);
     append_member(answer, ": ", "pause_reason", SHOW_TEXT, text);
     say(words, "mode", text);
+    if (behind) {
+        append_member(answer, "", "mode_behind", SHOW_TEXT, text);
+        append_cause(answer, behind, text);
+        append_member(answer, ": ", "mode_behind_reason", SHOW_TEXT, text);
+        say(words, "behind", text);
+    }
     append_member(answer, "by ", "held_by", SHOW_TEXT, text);
     append_member(answer, " since ", "held_since", SHOW_TIME, text);
     append_member(answer, " until ", "held_until", SHOW_TIME, text);
@@ -125,7 +138,8 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     static const struct shown facts[] = {
         { "name", "name", SHOW_TEXT },       { "what it is", "description", SHOW_TEXT },
         { "sends to", "to", SHOW_TEXT },     { "configured", "configured", SHOW_TEXT },
-        { "mode", "mode", SHOW_STATE },      { "held", "held", SHOW_TEXT },
+        { "mode", "mode", SHOW_STATE },      { "when resumed", "behind", SHOW_TEXT },
+        { "held", "held", SHOW_TEXT },
         { "second address", "second", SHOW_TEXT }, { "jobs", "jobs", SHOW_TEXT },
         { "at once", "sends", SHOW_TEXT },   { "last minute", "minute", SHOW_TEXT },
         { "breaker", "breaker", SHOW_TEXT },
@@ -137,7 +151,8 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     };
     /* What the words above tell; whatever else there is follows as it is. */
     static const char *const shown[] = {
-        "name", "description", "mode", "mode_since", "mode_cause", "pause_reason", "held_by", "held_since", "held_until",
+        "name", "description", "mode", "mode_since", "mode_cause", "mode_behind", "mode_behind_reason", "pause_reason",
+        "held_by", "held_since", "held_until",
         "next_look_at", "pending", "running", "waiting", "dead", "completed", "cancelled", "tenants", "oldest_at",
         "under_way", "concurrency", "concurrency_now", "concurrency_why", "concurrency_rises_at",
         "delivered_last_minute", "failed_last_minute", "delivered_by_minute",
