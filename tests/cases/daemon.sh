@@ -161,6 +161,12 @@ ask incidents report "$incident"
 check "its report" ended 0 '# Incident at held, ' '| First sign |' '> they called' '> call \*them\* first' '## Times'
 ask incidents show none
 check "an incident that is not there" ended 1 'insist: there is no incident of this id'
+for order in job why retry cancel resend; do
+    "$insist" $order nosuch -o json >"$work/out" 2>"$work/err"
+    code=$?
+    check "$order of a job that is not there, as JSON" sh -c "[ $code = 1 ] && python3 -c 'import json, sys
+sys.exit(json.load(open(sys.argv[1]))[\"type\"] != \"job_not_found\")' '$work/out'"
+done
 ask tenants --destination orders
 check "tenants" ended 0 'TENANT  DESTINATION' 't2      orders'
 ask stats

@@ -1,5 +1,6 @@
 #include "cli/talk/action.h"
 
+#include "api/http/answer.h"
 #include "base/json.h"
 #include "cli/talk/client.h"
 #include "cli/talk/show.h"
@@ -51,14 +52,33 @@ static int look(struct search *search)
     return code;
 }
 
-static int say(const struct search *search)
+/* What the daemon would say if it were asked for that, in its form where that is wanted. */
+static int refuse(const struct cli *cli, int status, const char *type, struct buffer *detail)
 {
-    if (search->count == 0)
-        return cli_fail(EXIT_FAILED, "there is no job \"%s\", in no tenant that may be seen here", search->id);
+    struct buffer out = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
+    const char *text = buffer_status(detail) == STATUS_OK ? detail->data : "no memory for the message";
+    int code = cli_fail(EXIT_FAILED, "%s", text);
+    if (cli->json) {
+        problem_write(&out, status, type, (struct text_place){ 0 }, text);
+        buffer_append_byte(&out, '\n');
+        code = cli_print(&out, code);
+    }
+    buffer_release(detail);
+    return code;
+}
+
+static int say(const struct cli *cli, const struct search *search)
+{
+    struct buffer detail = buffer_up_to(CLI_OUTPUT_BYTES_MAX);
     if (search->count == 1)
         return EXIT_DONE;
-    return cli_fail(EXIT_FAILED, "%zu tenants have a job \"%s\": %.*s%s; say whose with --tenant", search->count, search->id,
-                    SLICE_ARG(buffer_slice(&search->tenants)), search->count > TENANTS_NAMED_MAX ? " and others" : "");
+    if (search->count == 0) {
+        buffer_printf(&detail, "there is no job \"%s\", in no tenant that may be seen here", search->id);
+        return refuse(cli, 404, "job_not_found", &detail);
+    }
+    buffer_printf(&detail, "%zu tenants have a job \"%s\": %.*s%s; say whose with --tenant", search->count, search->id,
+                  SLICE_ARG(buffer_slice(&search->tenants)), search->count > TENANTS_NAMED_MAX ? " and others" : "");
+    return refuse(cli, 409, "tenant_needed", &detail);
 }
 
 /*
@@ -80,7 +100,7 @@ static int job_tenant(const struct cli *cli, const char *id, const char *given, 
             break;
     }
     if (code == EXIT_DONE)
-        code = say(&search);
+        code = say(cli, &search);
     if (code == EXIT_DONE)
         *ret_tenant = search.tenant;
     else
