@@ -483,6 +483,142 @@ static void test_a_batch_makes_two_trips_at_most(void **state)
     postgres_proxy_close(&proxy);
 }
 
+/* ---- slots ---- */
+
+enum { SLOTS = TRAIL_CHAINS_MAX - 1 };
+
+static int64_t number_at(const char *address, const char *sql)
+{
+    char text[64];
+    postgres_server_run(address, sql, text, sizeof text);
+    return strtoll(text, NULL, 10);
+}
+
+struct opening {
+    const char *address;
+    char name[16];
+    struct store *store;
+    enum status status;
+    struct error err;
+    pthread_t thread;
+};
+
+static void *open_apart(void *context)
+{
+    struct opening *opening = context;
+    const struct store_settings settings = node_named(opening->name);
+    opening->status = store_postgres_open(slice_from(opening->address), &settings, &opening->store, &opening->err);
+    return NULL;
+}
+
+/* Many new nodes at once, of which one after the other may go on, and takes a moment: each has a slot of its own. */
+static void test_many_new_nodes_start_together(void **state)
+{
+    enum { NODES = 12 };
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct opening openings[NODES] = { 0 };
+    const struct store_settings one = node_named("one");
+    (void)state;
+    postgres_server_schema(address);
+    struct store *first = store_at(address, &one);
+    postgres_server_run(address,
+                        "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1);"
+                        " RETURN NULL; END $$; CREATE TRIGGER linger AFTER INSERT ON node EXECUTE FUNCTION linger()",
+                        NULL, 0);
+    PGconn *holding = hold(address, "BEGIN; LOCK TABLE node IN SHARE MODE");
+    for (int i = 0; i < NODES; i++) {
+        openings[i].address = address;
+        snprintf(openings[i].name, sizeof openings[i].name, "many%d", i);
+        assert_int_equal(pthread_create(&openings[i].thread, NULL, open_apart, &openings[i]), 0);
+    }
+    for (int i = 0; i < ASKED_MAX && number_at(address, "SELECT count(*) FROM pg_locks WHERE NOT granted") < NODES; i++)
+        sleep_ms(5);
+    PQfinish(holding);
+    for (int i = 0; i < NODES; i++)
+        pthread_join(openings[i].thread, NULL);
+    for (int i = 0; i < NODES; i++)
+        check(openings[i].status == STATUS_OK, "%s: %s", openings[i].name, openings[i].err.text);
+    assert_int_equal(number_at(address, "SELECT max(slot) FROM node WHERE session > 0"), NODES + 1);
+    for (int i = 0; i < NODES; i++)
+        openings[i].store->ops->close(openings[i].store);
+    first->ops->close(first);
+}
+
+/* Nodes in all slots but those that there are, which have ended one after the other, from the last slot on. */
+static void slots_fill(const char *address)
+{
+    char sql[640];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO node SELECT convert_to('name' || s, 'UTF8'), s, 0, 0, 0, '', '', '', '' FROM generate_series(1, %d) s"
+             " WHERE s NOT IN (SELECT slot FROM node);"
+             " INSERT INTO chain (id, term, batch, number, hash, mark) SELECT slot, 0, 0, slot::bigint << 40,"
+             " decode(repeat('00', 32), 'hex'), '' FROM node ON CONFLICT (id) DO NOTHING;"
+             " INSERT INTO ended (session, at, node, url, noted) SELECT 1000000000 + slot, 1, name, '',"
+             " 9000000000000 - slot FROM node WHERE name NOT IN (SELECT node FROM ended)",
+             SLOTS);
+    postgres_server_run(address, sql, NULL, 0);
+}
+
+struct beating {
+    const char *address;
+    atomic_bool over;
+};
+
+static void *beat_all(void *context)
+{
+    struct beating *beating = context;
+    while (!atomic_load(&beating->over)) {
+        postgres_server_run(beating->address, "UPDATE node SET beat = beat + 1 WHERE session > 0", NULL, 0);
+        sleep_ms(ASK_PAUSE_MS);
+    }
+    return NULL;
+}
+
+/*
+ * There are as many chains as are followed, trimmed and verified. One more node goes on with that of the node which ended
+ * longest ago, and what that one still sends is refused; while all run it does not start, and of those that do not beat it
+ * takes one's place, since nobody else might be there to take them for dead.
+ */
+static void test_a_new_node_goes_on_with_a_chain_that_ended(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings gone = node_named("gone"), next = node_named("next"), more = node_named("more");
+    struct store_op note = { .kind = OP_NOTE, .data = SLICE("{\"note\":\"late\"}") };
+    struct store *refused = NULL;
+    struct error err = { 0 };
+    struct trail_check check;
+    pthread_t thread;
+    (void)state;
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &gone));
+    note_in(&a, "{\"note\":\"a\"}");
+    postgres_server_run(address, "SELECT insist_end(session, NULL, 1) FROM node", NULL, 0);
+    slots_fill(address);
+    struct store_fixture b = fixture_on(store_at(address, &next));
+    assert_int_equal(number_at(address, "SELECT slot FROM node WHERE name = 'next'"), 1);
+    note_in(&b, "{\"note\":\"b\"}");
+    assert_int_not_equal(a.store->ops->apply(a.store, a.now, &note, 1, &a.memory, &err), STATUS_OK);
+    assert_int_equal(number_at(address, "SELECT count(*) FROM event WHERE data LIKE '%late%'"), 0);
+    assert_int_equal(a.store->ops->beat(a.store, 1, &err), STATUS_FENCED);
+    must(verify_at(address, NULL, 0, &check, &err), &err);
+    assert_int_equal(number_at(address, "SELECT count(*) FROM chain"), TRAIL_CHAINS_MAX);
+    assert_int_equal(number_at(address, "SELECT count(*) FROM event WHERE chain = 1"), trail_check_events(&check));
+    fixture_drop(&a);
+
+    postgres_server_run(address, "UPDATE node SET session = 2000000000 + slot WHERE session = 0", NULL, 0);
+    struct beating beating = { .address = address };
+    assert_int_equal(pthread_create(&thread, NULL, beat_all, &beating), 0);
+    assert_int_equal(store_postgres_open(slice_from(address), &more, &refused, &err), STATUS_BUSY);
+    assert_string_equal(err.text, "63 nodes run with this store, and it has room for no more; stop one first");
+    atomic_store(&beating.over, true);
+    pthread_join(thread, NULL);
+    struct store *started = store_at(address, &more);
+    assert_int_equal(number_at(address, "SELECT count(*) FROM chain"), TRAIL_CHAINS_MAX);
+    assert_int_equal(number_at(address, "SELECT count(*) FROM node WHERE session > 0"), 1);
+    fixture_drop(&b);
+    started->ops->close(started);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +630,8 @@ int main(void)
         cmocka_unit_test(test_an_order_meets_an_attempt_in_vain),
         cmocka_unit_test(test_orders_beside_the_owner),
         cmocka_unit_test(test_a_batch_makes_two_trips_at_most),
+        cmocka_unit_test(test_many_new_nodes_start_together),
+        cmocka_unit_test(test_a_new_node_goes_on_with_a_chain_that_ended),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

@@ -13,6 +13,7 @@
 #include <time.h>
 
 enum {
+    SLOTS_MAX = TRAIL_CHAINS_MAX - 1, /* the first chain is that of one that has the store for itself */
     NODE_ANSWER_MS_MAX = 2500,
     SILENCE_MS = 6000, /* of a node of the same name elsewhere, before it is taken for dead */
     SILENCE_LOOK_MS = 250,
@@ -129,32 +130,38 @@ static enum status namesakes_end(struct postgres_store *store, instant now, stru
 
 /*
  * A new name takes the row of a node that is long gone, of whose sessions nobody knows any more, and goes on with its chain
- * and its counters: names that come once, as those of containers do, leave no rows.
+ * and its counters: names that come once, as those of containers do, leave no rows. Else it has a slot of its own, while
+ * there are any: more chains than these nobody follows. Then it goes on with the one whose node ended longest ago; what that
+ * one might still write is refused as ever, since the end of its session took the chain from it.
  */
-static void row_take_over(struct buffer *sql, const char *name)
+static void row_take(struct buffer *sql, const char *name)
 {
-    buffer_append_text(sql, "UPDATE node SET name = ");
+    buffer_append_text(sql, "INSERT INTO node SELECT ");
     literal(sql, name);
-    buffer_append_text(sql, " WHERE slot = (SELECT n.slot FROM node n WHERE n.session = 0 AND NOT EXISTS (SELECT 1 FROM"
-                            " ended d WHERE d.node = n.name) ORDER BY n.slot LIMIT 1 FOR UPDATE SKIP LOCKED)"
-                            " AND NOT EXISTS (SELECT 1 FROM node WHERE name = ");
+    buffer_printf(sql,
+                  ", s, 0, 0, 0, '', '', '', '' FROM generate_series(1, %d) s LEFT JOIN node n ON n.slot = s"
+                  " LEFT JOIN chain c ON c.id = s LEFT JOIN (SELECT node, max(noted) AS noted FROM ended GROUP BY node) d"
+                  " ON d.node = n.name WHERE coalesce(n.session, 0) = 0 AND NOT EXISTS (SELECT 1 FROM node WHERE name = ",
+                  SLOTS_MAX);
     literal(sql, name);
-    buffer_append_text(sql, "); ");
+    buffer_append_text(sql, ") ORDER BY CASE WHEN n.slot > 0 AND d.noted IS NULL THEN 0 WHEN c.id IS NULL THEN 1 ELSE 2"
+                            " END, d.noted NULLS FIRST, s LIMIT 1 ON CONFLICT (slot) DO UPDATE SET name = excluded.name; ");
 }
 
-/* One transaction; it fails, and is tried again, when another node takes the same slot at once. */
+/*
+ * One transaction, in which nobody else takes a slot but a node of an earlier version, which knows nothing of that lock:
+ * then it fails, and is tried again. Without a free slot it writes nothing.
+ */
 static enum status session_write(struct postgres_store *store, instant now, struct error *err)
 {
     assert(store->shared && store->base.session > 0);
     const struct postgres_node *node = &store->node;
     struct buffer sql;
     buffer_init(&sql, BEGIN_BYTES * 4);
-    buffer_append_text(&sql, "BEGIN; ");
-    row_take_over(&sql, node->name);
-    buffer_append_text(&sql, "INSERT INTO node SELECT ");
-    literal(&sql, node->name);
-    buffer_append_text(&sql, ", greatest(coalesce(max(slot), 0), (SELECT max(id) FROM chain)) + 1, 0, 0, 0, '', '', '', ''"
-                             " FROM node ON CONFLICT (name) DO NOTHING; UPDATE node SET url = ");
+    buffer_append_text(&sql, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('insist slots'), hashtext(current_schema()));"
+                             " ");
+    row_take(&sql, node->name);
+    buffer_append_text(&sql, "UPDATE node SET url = ");
     literal(&sql, node->url);
     buffer_append_text(&sql, ", place = ");
     literal(&sql, node->place);
@@ -188,15 +195,65 @@ static enum status others_end(struct postgres_store *store, struct error *err)
                                   " UPDATE shard SET session = 0, epoch = epoch + 1 WHERE session > 0", err);
 }
 
+/* The row of this node; without one, all slots are taken. */
+static enum status slot_take(struct postgres_store *store, instant now, struct namesake *ret_self, struct error *err)
+{
+    enum { TRIES = 5 };
+    enum status status = STATUS_BUSY;
+    for (int tries = 0; tries < TRIES && status == STATUS_BUSY; tries++)
+        status = session_write(store, now, err);
+    return status == STATUS_OK ? namesake_read(store, ret_self, err) : status;
+}
+
+/* Of nodes that died together nobody is left who would take them for dead: all that do not beat meanwhile are over. */
+static enum status silent_end(struct postgres_store *store, instant now, struct error *err)
+{
+    assert(store->shared);
+    PGresult *ends;
+    struct error ignored;
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             "SELECT string_agg(format('BEGIN; SELECT insist_end(%%s, %%s, %" PRId64 "); COMMIT', session, beat), '; '"
+             " ORDER BY session) FROM node WHERE session > 0",
+             now);
+    enum status status = link_ask(&store->link, sql, &ends, err);
+    if (status != STATUS_OK)
+        return status;
+    for (int ms = 0; ms < SILENCE_MS; ms += SILENCE_LOOK_MS)
+        pause_ms(SILENCE_LOOK_MS);
+    status = link_run(&store->link, PQgetvalue(ends, 0, 0), err);
+    PQclear(ends);
+    if (status != STATUS_OK && store->link.conn && link_run(&store->link, "ROLLBACK", &ignored) != STATUS_OK)
+        return STATUS_AWAY;
+    return status;
+}
+
+static enum status session_begin(struct postgres_store *store, instant now, struct error *err)
+{
+    struct namesake self = { 0 };
+    enum status status = slot_take(store, now, &self, err);
+    if (status == STATUS_OK && self.slot == 0) {
+        status = silent_end(store, now, err);
+        status = status == STATUS_OK ? slot_take(store, now, &self, err) : status;
+    }
+    if (status != STATUS_OK)
+        return status;
+    if (self.slot == 0)
+        return error_set(err, STATUS_BUSY, "%d nodes run with this store, and it has room for no more; stop one first",
+                         SLOTS_MAX);
+    if (self.session != store->base.session)
+        return error_set(err, STATUS_BUSY, "another node of the name \"%s\" has just started", store->node.name);
+    store->chain = self.slot;
+    return STATUS_OK;
+}
+
 /*
  * A session's number is the first token that it may give to a lease: so where one node writes, a lease's token tells whether
  * it is of an earlier session. Each run takes a block of its own.
  */
 enum status session_take(struct postgres_store *store, instant now, struct error *err)
 {
-    enum { TRIES = 5 };
     int64_t first = 0;
-    struct namesake self;
     enum status status = store->shared ? namesakes_end(store, now, err) : others_end(store, err);
     if (status == STATUS_OK)
         status = postgres_number(&store->link, "SELECT nextval('token_block')", &first, err);
@@ -204,18 +261,7 @@ enum status session_take(struct postgres_store *store, instant now, struct error
         return status;
     store->ids.tokens = (struct postgres_block){ .next = first, .left = TOKEN_BLOCK };
     store->base.session = first;
-    if (!store->shared)
-        return STATUS_OK;
-    status = STATUS_BUSY;
-    for (int tries = 0; tries < TRIES && status == STATUS_BUSY; tries++)
-        status = session_write(store, now, err);
-    if (status == STATUS_OK)
-        status = namesake_read(store, &self, err);
-    if (status == STATUS_OK && self.session != store->base.session)
-        return error_set(err, STATUS_BUSY, "another node of the name \"%s\" has just started", store->node.name);
-    if (status == STATUS_OK)
-        store->chain = self.slot;
-    return status;
+    return store->shared ? session_begin(store, now, err) : STATUS_OK;
 }
 
 /* ---- beating ---- */
