@@ -424,7 +424,10 @@ static enum status run(struct moving *moving, struct move_result *result)
     const struct trail_reading reading = { .key = move->key };
     struct store *from = move->from, *to = move->to;
     assert(from->ops->move && to->ops->move);
-    enum status status = store_verify(from, &reading, &result->check, &result->why);
+    enum status status = move_whole(from, moving->err);
+    if (status != STATUS_OK)
+        return status;
+    status = store_verify(from, &reading, &result->check, &result->why);
     result->broken = status == STATUS_CORRUPT;
     if (status != STATUS_OK && !result->broken)
         return error_set(moving->err, status, "%.200s: %.300s", from->place, result->why.text);

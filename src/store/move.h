@@ -96,8 +96,8 @@ struct move_result {
 
 /*
  * Moves all of it, or what is left of an earlier try. STATUS_CONFLICT: the target is not empty, or has half of something
- * else. STATUS_CORRUPT: what is there behind it is not what was there before. STATUS_UNSUPPORTED: such a store cannot be
- * moved.
+ * else, or the source has. STATUS_CORRUPT: what is there behind it is not what was there before. STATUS_UNSUPPORTED: such a
+ * store cannot be moved.
  */
 enum status store_move(const struct move *move, struct move_result *ret_result, struct error *err) MUST_CHECK;
 

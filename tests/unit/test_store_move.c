@@ -466,6 +466,10 @@ static void half_of_another_store_is_refused(void **state)
     pages_left = -1;
     assert_int_equal(move_it(other, to, &result, &err), STATUS_CONFLICT);
     assert_non_null(strstr(err.text, "half of another"));
+    char third[ADDRESS_BYTES];
+    new_address("sqlite", third);
+    assert_int_equal(move_it(to, third, &result, &err), STATUS_CONFLICT); /* nor is it a store to move from */
+    assert_non_null(strstr(err.text, "half of another"));
     struct store_fixture f = fixture_at(from); /* it goes on: what was moved is not what is there now */
     put(&f, "later");
     fixture_close(&f);
