@@ -67,6 +67,35 @@ static void test_codes(void **state)
     }
 }
 
+/* A pattern looks at the first 64 KB; whoever comes after it in the list may look further. */
+static void test_a_pattern_in_vain(void **state)
+{
+    static const struct { const char *name, *place, *head, *tail, *code; } rows[] = {
+        { "JSON", "json:/code", "{\"filler\":\"", "\",\"code\":\"J\"}", "app:J" },
+        { "XML", "xpath://code", "<a><filler>", "</filler><code>X</code></a>", "app:X" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *items[] = { "pattern:/E\\d+/", rows[i].place };
+        struct text_list places = { items, 2 };
+        struct http_reading reading = { .xml = NULL };
+        struct buffer body, code;
+        buffer_init(&body, 1 << 20);
+        buffer_init(&code, 256);
+        buffer_append_text(&body, rows[i].head);
+        while (body.len < 100 * 1000)
+            buffer_append_text(&body, "filler ");
+        buffer_append_text(&body, rows[i].tail);
+        struct http_response response = { .status = 200, .headers = SLICE(""), .body = buffer_slice(&body), .reading = &reading };
+        http_code_find(&places, &response, SLICE(""), &code);
+        check(strcmp(code.data, rows[i].code) == 0, "%s: %s", rows[i].name, code.data);
+        check(reading.refused, "%s: the pattern was sought to the end", rows[i].name);
+        http_reading_release(&reading);
+        buffer_release(&body);
+        buffer_release(&code);
+    }
+}
+
 /* A few lines that unfold to a billion: found out at once, and no code. */
 static void test_entities(void **state)
 {
@@ -166,7 +195,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_codes),
         cmocka_unit_test(test_places),
-        cmocka_unit_test(test_entities), cmocka_unit_test(test_rules), cmocka_unit_test(test_reference_limits),
+        cmocka_unit_test(test_entities),
+        cmocka_unit_test(test_a_pattern_in_vain), cmocka_unit_test(test_rules), cmocka_unit_test(test_reference_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

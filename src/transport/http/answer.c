@@ -111,13 +111,13 @@ void http_reading_release(struct http_reading *reading)
     *reading = (struct http_reading){ .xml = NULL };
 }
 
+/* Whatever the places before it have refused. */
 static bool is_readable(const struct http_response *response, struct http_reading *reading)
 {
-    if (response->body_cut)
-        reading->refused = "it is longer than response_max";
-    else if (response->body.len > SEARCHED_BYTES_MAX)
-        reading->refused = "it is longer than 4 MB";
-    return !reading->refused && response->body.len > 0;
+    bool too_long = response->body.len > SEARCHED_BYTES_MAX;
+    if (response->body_cut || too_long)
+        reading->refused = response->body_cut ? "it is longer than response_max" : "it is longer than 4 MB";
+    return !response->body_cut && !too_long && response->body.len > 0;
 }
 
 /* NULL: it is no XML, or was not read. */
