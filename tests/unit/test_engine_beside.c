@@ -150,12 +150,55 @@ static void many_tenants_hold_up_no_worker(void **state)
     stage_end(&stage);
 }
 
+static void call_for_one(struct stage *stage, struct caller *caller)
+{
+    caller->request = (struct lease_request){ .destination = SLICE("d"), .worker = SLICE("w"), .max = 1,
+                                              .lease_ms = HOUR_MS, .wait_until = stage->now,
+                                              .done = on_answered, .context = caller };
+    engine_lease(stage->engine, &caller->request);
+}
+
+/*
+ * A tenant that has more than its share is passed over while others have one job each: when these are gone, who called
+ * together with those who got them gets one of it.
+ */
+static void who_calls_together_with_others_gets_what_is_left(void **state)
+{
+    enum { HELD = 10, OTHERS = 5, CALLS = HELD + OTHERS + 1 };
+    struct caller callers[CALLS] = { 0 };
+    struct stage stage = { .destination = quick };
+    (void)state;
+    stage_begin(&stage, "destinations: { d: { transport: pull, concurrency: { max: 100, adaptive: false } } }\n", began);
+    for (int i = 0; i < 2 * HELD; i++)
+        stage_add(&stage, "d", "A", NULL, "x");
+    stage_run_for(&stage, SECOND_MS);
+    for (int i = 0; i < HELD; i++) {
+        call_for_one(&stage, &callers[i]);
+        stage_run_for(&stage, SECOND_MS);
+    }
+    for (int i = 0; i < OTHERS; i++) {
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        stage_add(&stage, "d", tenant, NULL, "x");
+    }
+    stage_run_for(&stage, SECOND_MS);
+    for (int i = HELD; i < CALLS; i++)
+        call_for_one(&stage, &callers[i]);
+    stage_run_for(&stage, SECOND_MS);
+    for (int i = 0; i < CALLS; i++) {
+        check(callers[i].got == 1, "call %d of %d got nothing", i + 1, CALLS);
+        lease_release(&callers[i].request);
+    }
+    stage_end(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(busy_workers_hold_up_nobody),
         cmocka_unit_test(many_tenants_hold_up_no_other_destination),
         cmocka_unit_test(many_tenants_hold_up_no_worker),
+        cmocka_unit_test(who_calls_together_with_others_gets_what_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

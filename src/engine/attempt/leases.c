@@ -319,15 +319,22 @@ static struct batch *claims_for(struct engine *engine, struct dest *dest, struct
     return batch;
 }
 
+/* Whose turn it is; where nobody else has work, of those passed over: whatever their shares, no worker goes empty. */
+static bool has_turn(struct engine *engine, struct dest *dest)
+{
+    int64_t turn_max;
+    if (dest_front(engine, dest, &turn_max))
+        return true;
+    dest_leave_over(dest);
+    return dest_front(engine, dest, &turn_max) != NULL;
+}
+
 void leases_serve(struct engine *engine, struct dest *dest)
 {
     instant now = engine_now(engine);
-    int64_t turn_max;
     lanes_unpark_due(dest, now);
     return_order_begin(engine, dest);
-    if (dest->workers.first && !dest_front(engine, dest, &turn_max))
-        dest_leave_over(dest); /* whatever their shares, nobody goes away empty */
-    while (dest->workers.first && dest_front(engine, dest, &turn_max)) {
+    while (dest->workers.first && has_turn(engine, dest)) {
         struct lease_request *request = dest->workers.first;
         assert(request->engine == engine);
         int64_t room = dest_ask(&dest->gate, &dest->rate.limiter, now).room;
