@@ -80,7 +80,7 @@ static void dest_put(struct engine *engine, struct dest *dest, enum status statu
         dest_configure(engine, dest, engine->config); /* it is treated as if it were not */
         load_failed(engine, dest, error);
     } else {
-        lanes_ask_missed(engine); /* what was reported of its lanes meanwhile */
+        lanes_ask_all_missed(engine); /* what was reported of its lanes meanwhile */
         left_behind_gained(engine, dest, engine->shared ? claimed_by_others(restored) : 0);
         /* Those who had it may have left attempts behind, and what has become due since waits for a first look. */
         engine->recovery.ripe_at = engine->recovery.promote_at = engine_now(engine);

@@ -410,6 +410,34 @@ static void who_comes_while_it_is_read_holds_up_nobody(void **state)
     stage_end(&stage);
 }
 
+/* Two are read; the one that is there first is asked of, however many lanes wait for the other. */
+static void who_waits_for_another_holds_up_nobody(void **state)
+{
+    struct stage stage = { .destination = takes, .shared = true, .reading = reads_the_first_slowly };
+    bool gained[2] = { false, false };
+    char tenant[16];
+    struct saved_wait waits[] = { { .done = on_lost, .context = &gained[0] }, { .done = on_lost, .context = &gained[1] } };
+    (void)state;
+    stage_begin(&stage, CONFIG(""), began);
+    read_ms = HOUR_MS;
+    engine_gain(stage.engine, SLICE("d"), &waits[0]);
+    stage_run_for(&stage, 1);
+    read_ms = 10 * SECOND_MS;
+    engine_gain(stage.engine, SLICE("e"), &waits[1]);
+    stage_run_for(&stage, 1);
+    for (int i = 0; i < 11 * RECALL_MAX; i++) {
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        stage_add(&stage, i % 11 == 0 ? "e" : "d", tenant, NULL, "x");
+    }
+    stage_run_for(&stage, MINUTE_MS);
+    assert_true(gained[1] && !gained[0]);
+    assert_int_equal(stage_counts(&stage, "e").completed, RECALL_MAX);
+    stage_run_for(&stage, 2 * HOUR_MS);
+    assert_true(gained[0]);
+    assert_int_equal(stage_counts(&stage, "d").completed, 10 * RECALL_MAX);
+    stage_end(&stage);
+}
+
 enum { MANY_TENANTS = 3 * RESTORE_AT_ONCE + 100 };
 
 /* One job each; the store has them, and no engine has the destination yet. */
@@ -638,6 +666,7 @@ int main(void)
         cmocka_unit_test(a_store_that_refuses_is_waited_for),
         cmocka_unit_test(what_comes_while_it_is_read_is_not_forgotten),
         cmocka_unit_test(who_comes_while_it_is_read_holds_up_nobody),
+        cmocka_unit_test(who_waits_for_another_holds_up_nobody),
         cmocka_unit_test(a_large_one_does_not_stop_the_others),
         cmocka_unit_test(what_comes_between_two_bits_is_sent),
         cmocka_unit_test(a_stop_between_two_bits_is_answered),

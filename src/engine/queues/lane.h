@@ -129,5 +129,7 @@ struct lane_state *lane_of_job(struct engine *engine, const struct job *job);
 void lane_changed(struct engine *engine, int64_t id, int64_t ready, int64_t dead);
 /* Asks for those that are missed. */
 void lanes_ask_missed(struct engine *engine);
+/* A destination was gained: of those that were asked for in vain, nobody knows which are its. */
+void lanes_ask_all_missed(struct engine *engine);
 
 #endif

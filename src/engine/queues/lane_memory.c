@@ -137,6 +137,14 @@ void lanes_ask_missed(struct engine *engine)
     question_ask(engine, &recall->question, read_missed, missed_read);
 }
 
+void lanes_ask_all_missed(struct engine *engine)
+{
+    size_t cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(&engine->lanes.missed, &cursor));)
+        ((struct lane_missed *)entry->value)->put_off = false;
+    lanes_ask_missed(engine);
+}
+
 /* Without memory its jobs are safe all the same, and are found at the next start. */
 static void note_missed(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 {
