@@ -341,6 +341,18 @@ def falls_back_to_asking(scene):
               page.text("#link"))
 
 
+def the_last_choice_is_shown(scene):
+    """Also where the file of the one before comes later."""
+    tap, page = scene.tap, scene.page
+    page.run("location.hash = '#/simulate'; new Promise(done => addEventListener('hashchange', done, {once: true}))"
+             ".then(() => { location.hash = '#/'; })")
+    page.run("import('/page/plan.js').then(() => new Promise(done => setTimeout(done)))")
+    tap.check(page.until("!!document.querySelector('#destinations') && !document.querySelector('#simulate')"), "the last choice is shown",
+              page.text("#view"))
+    tap.check(page.run("document.querySelector('nav [aria-current]').getAttribute('href')") == "#/", "and marked as the one",
+              page.run("document.querySelector('nav').innerHTML"))
+
+
 def stays_small(scene):
     """A long queue costs it nothing: it asks for counts, never for lists of jobs."""
     tap, page, daemon = scene.tap, scene.page, scene.daemon
@@ -430,6 +442,7 @@ def main():
             tells_when_the_daemon_is_gone(scene)
         an_alert_ends_by_hand(scene)
         tap.check(scene.page.run("window.sameLoad === true"), "all of this without loading the page again")
+        the_last_choice_is_shown(scene)
         stays_small(scene)
         with scene.meant("/v1/events/stream"):
             falls_back_to_asking(scene)

@@ -34,7 +34,9 @@ async function go() {
     return;
   }
   const same = at && at.name === address.name && at.path.join("/") === address.path.join("/");
+  const asked = location.hash;
   const module = await import(`./${file}.js`);
+  if (location.hash !== asked) return; // another was chosen while its file came
   at = { ...address, screen: module[part], state: same ? at.state : {}, data: same ? at.data : null };
   drawNav();
   if (!same) {
