@@ -3,6 +3,7 @@
 
 INSIST_PICTURES=FOLDER keeps pictures of what a person would have seen.
 """
+import base64
 import hashlib
 import json
 import os
@@ -368,6 +369,60 @@ def stays_small(scene):
     tap.check(rows < 200, "the page stays small", rows)
 
 
+PAYLOADS = [  # a job's, and what is shown of it
+    (b'{"number":12345678901234567890,"total":19.90,"e":{},"l":[1,[]],"t":"a,\\"{ b"}',
+     '{\n  "number": 12345678901234567890,\n  "total": 19.90,\n  "e": {},\n  "l": [\n    1,\n    []\n  ],\n  "t": "a,\\"{ b"\n}'),
+    (b" MSH|1\rPID|2\r", None),
+    (b"a\r\nb\r\n", None),
+    (b"a\r\nb\nc", None),
+    (b"\x00\xc8\xffA", "\x00\u00c8\u00ffA"),
+]
+
+
+def corrections_change_nothing_else(scene):
+    """What a person leaves as it is goes back as it was, whatever it is made of."""
+    tap, page, daemon = scene.tap, scene.page, scene.daemon
+    daemon.call("POST", "/v1/jobs", {"destination": "mail", "id": "to come", "payload": "p"})
+    page.run("location.hash = '#/job//to%20come'")
+    page.until("document.querySelector('#job h2')?.innerText.startsWith('to come')")
+    scene.say("Show the payload")
+    tap.check(page.until("!!document.querySelector('pre.payload')") and "Correct" not in page.text("#view"),
+              "what has not been tried is not tried again", page.text("#view"))
+    for i, (payload, shown) in enumerate(PAYLOADS):
+        daemon.call("POST", "/v1/jobs", {"destination": "web", "id": f"bad-{i}", "payload_base64": base64.b64encode(payload).decode()})
+        process.wait_until(lambda: daemon.call("GET", f"/v1/jobs/bad-{i}")[1]["state"] == "dead")
+        page.run(f"location.hash = '#/job//bad-{i}'")
+        tap.check(page.until(f"document.querySelector('#job h2')?.innerText.startsWith('bad-{i}')"), f"bad-{i} is shown", page.text("#view"))
+        scene.say("Show the payload")
+        page.until("!!document.querySelector('pre.payload')")
+        text = page.run("document.querySelector('pre.payload').textContent")
+        tap.check(text == (payload.decode() if shown is None else shown), "with its payload", repr(text))
+        page.run("window.bodies = []; window.plain = fetch; window.fetch = (path, options) => {"
+                 " if (options?.method === 'POST') bodies.push(options.body); return plain(path, options); }")
+        scene.say("Correct and retry")
+        scene.confirm("gets this payload")
+        page.until("bodies.length > 0")
+        sent = json.loads(page.run("window.fetch = plain, bodies[0]"))
+        data = base64.b64decode(sent["payload_base64"]) if "payload_base64" in sent else sent["payload"].encode()
+        if payload.startswith(b"{"):
+            data = data.replace(b"\n", b"").replace(b"  ", b"").replace(b": ", b":")
+        tap.check(data == payload, f"{payload} is the same when nothing was changed", data)
+        tap.check(page.until("!document.querySelector('#confirm').open"), "and is taken", page.text("#confirm"))
+
+
+def odd_addresses_open(scene):
+    """An address that was cut off on its way, or that nobody made, leaves a page that works."""
+    tap = scene.tap
+    for hash_, shown in (("#/job/t/50%", "50%"), ("#/constructor", "claims"), ("#/__proto__", "claims"), ("#/jobs?open=%25", "")):
+        page = Page(scene.browser)
+        page.open(scene.address(hash_))
+        tap.check(page.until("document.querySelector('#link')?.innerText.startsWith('Live')") and
+                  page.until(f"document.querySelector('#view').innerText.includes({json.dumps(shown)})"), f"{hash_} opens", page.text("body"))
+        odd = [one for one in page.complaints if "404" not in one]
+        tap.check(not odd, "without a complaint", odd)
+        scene.browser.order("Target.closeTarget", {"targetId": page.target})
+
+
 def tokens_are_asked_for(scene):
     tap = scene.tap
     names = {"reader-0123456789abcdef": ["read"], "operator-0123456789abcdef": ["read", "operate"]}
@@ -387,6 +442,10 @@ def tokens_are_asked_for(scene):
     tap.check(page.run("document.querySelector('#view').hidden"), "and shows nothing before")
     tap.check(page.until("document.activeElement.id === 'token'"), "ready to be typed")
     scene.picture("token")
+    page.type("\u201creader-0123456789abcdef\u201d")
+    page.key("Enter", 13, "\r")
+    tap.check(page.until("document.querySelector('#login-text').innerText.includes('does not know this token')", 10) and
+              not page.run("document.querySelector('#login').hidden"), "one that cannot be sent is told", page.text("body"))
     page.run("window.plain = fetch; window.fetch = (path, options) => !String(path).includes('stream') ? plain(path, options)"
              " : new Promise(done => { window.late = () => plain(path, { ...options, signal: undefined }).then(done); })")
     page.type("wrong")
@@ -447,6 +506,8 @@ def main():
         with scene.meant("/v1/events/stream"):
             falls_back_to_asking(scene)
         scene.nothing_odd()
+        corrections_change_nothing_else(scene)
+        odd_addresses_open(scene)
         tokens_are_asked_for(scene)
     finally:
         scene.end()

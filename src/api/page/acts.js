@@ -9,7 +9,8 @@ const LONG_MS = 600000; // for an order that takes as long as it takes
 const dialog = $("confirm");
 let confirmed = null; // what to do, given the values of its fields
 
-const valuesOf = () => Object.fromEntries([...$("confirm-text").querySelectorAll("[name]")].map((input) => [input.name, input.value.trim()]));
+const valuesOf = () => Object.fromEntries([...$("confirm-text").querySelectorAll("[name]")].map((input) =>
+  [input.name, input.dataset.exact === undefined ? input.value.trim() : input.value]));
 
 /* A field is [name, label, attributes]; `area: true` makes it a text of many lines, `choices` a list. */
 export function fields(list) {
@@ -98,10 +99,15 @@ export function actOnJob(job, act) {
                 run: () => post(jobPath(job, "/" + act)) });
 }
 
-export function correctJob(job, payload) {
+const base64Of = (text) => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
+
+/* `bytes`, in Base64: those of a payload that is no text. A field has one kind of line ends: what has several is shown as bytes, too. */
+export function correctJob(job, payload, bytes) {
+  const end = payload.includes("\r\n") ? "\r\n" : payload.includes("\r") ? "\r" : "\n";
+  const coded = bytes ?? (payload.replace(/\r\n|\r|\n/g, end) === payload ? undefined : base64Of(payload));
   confirmThat({ title: t("ask.correct", { name: job.id }), text: t("will.correct", { destination: job.destination }), button: t("act.correct"),
-    inputs: [["payload", t("payload"), { area: true, rows: 12, value: payload }]],
-    run: ({ payload: text }) => post(jobPath(job, "/retry"), { payload: text }) });
+    inputs: [["payload", t("payload") + (coded === undefined ? "" : ", Base64"), { area: true, rows: 12, value: coded ?? payload, "data-exact": true }]],
+    run: ({ payload: text }) => post(jobPath(job, "/retry"), coded === undefined ? { payload: text.replaceAll("\n", end) } : { payload_base64: text.trim() }) });
 }
 
 /* ---- dead letters ---- */

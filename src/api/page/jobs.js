@@ -2,7 +2,7 @@
  * Jobs by one filter, and one job's story.
  */
 import { $, button, el, facts, link, panel, redraw, set, table } from "./dom.js";
-import { Refusal, ask, askIfThere, mayOperate, post, query, renew } from "./live.js";
+import { Refusal, ask, askIfThere, decoded, mayOperate, post, query, renew } from "./live.js";
 import { exact, number, t, term, when } from "./words.js";
 import { eventDetails, eventWords, jobChip } from "./state.js";
 import { views } from "./views.js";
@@ -142,7 +142,7 @@ function manyActs(at) {
 export const jobs = {
   title: () => t("screen.jobs"),
   async load(at) {
-    const { open } = at.query, path = open?.split("/").map(decodeURIComponent);
+    const { open } = at.query, path = open?.split("/").map(decoded);
     const [data, beside] = await Promise.all([listed(at, "v1/jobs", "jobs", filterOf(at)), path ? job.load({ path }) : null]);
     if (at.query.id && Object.keys(at.query).length === 1 && data.rows.length === 1) location.replace(jobAddress(data.rows[0]));
     if (at.state.openedOf !== open) Object.assign(at.state, { openedOf: open, opened: {} }); // another's payload
@@ -171,13 +171,28 @@ function difference(before, after) {
   return [...a.slice(head, a.length - tail).map((line) => ["−", line, "bad"]), ...b.slice(head, b.length - tail).map((line) => ["+", line, "good"])];
 }
 
-function pretty(job) {
-  if (job.payload === undefined) return job.payload_base64 !== undefined ? atob(job.payload_base64) : "";
-  if (typeof job.payload !== "string") return JSON.stringify(job.payload, null, 2);
+/* JSON with other blanks between its words and nothing else: what is made of its values has not all digits of a number. */
+export function indented(text) {
+  JSON.parse(text); // throws
+  let out = "", depth = 0, empty = false;
+  const line = () => "\n" + "  ".repeat(depth);
+  for (const [word] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
+    const opens = word === "{" || word === "[", closes = word === "}" || word === "]";
+    if (closes) depth -= 1;
+    if (closes ? !empty : empty) out += line();
+    out += word + (word === ":" ? " " : word === "," ? line() : "");
+    if (opens) depth += 1;
+    empty = opens;
+  }
+  return out;
+}
+
+function pretty({ payload = "", payload_base64: bytes }) {
+  if (bytes !== undefined) return atob(bytes);
   try {
-    return JSON.stringify(JSON.parse(job.payload), null, 2);
+    return indented(payload);
   } catch {
-    return job.payload;
+    return payload;
   }
 }
 
@@ -186,7 +201,7 @@ function payloadPanel(at) {
   const read = async () => {
     try {
       const full = await ask(jobPath(job, "", "?payload=true"));
-      at.state.payload = pretty(full);
+      Object.assign(at.state, { payload: pretty(full), bytes: full.payload_base64 });
       at.state.first ??= at.state.payload;
     } catch (error) {
       at.state.payloadProblem = error.message;
@@ -198,8 +213,8 @@ function payloadPanel(at) {
     at.state.payloadProblem ? el("p", { class: "problem", text: at.state.payloadProblem }) : null,
     text === undefined ? button(t("show_payload"), read) : el("pre", { class: "payload", tabindex: 0, role: "region", "aria-label": t("payload") }, text),
     changed.length ? el("pre", { class: "payload", "aria-label": t("corrected") }, changed.map(([sign, line, tone]) => el("span", { class: tone, text: `${sign} ${line}\n` }))) : null,
-    text !== undefined && mayOperate() && ["dead", "waiting", "pending"].includes(job.state) ? button(t("act.correct"), () => {
-      correctJob(job, text);
+    text !== undefined && mayOperate() && ["dead", "waiting"].includes(job.state) ? button(t("act.correct"), () => {
+      correctJob(job, text, at.state.bytes);
       at.state.payload = undefined;
     }) : null);
 }

@@ -88,6 +88,15 @@ export function query(values) {
   return text ? "?" + text : "";
 }
 
+/* A part of an address; who cut one off in the middle of a character gets what is left of it. */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /* For what this daemon may not have: it is not asked for again, until the page or the token is new. null: it is not there. */
 const missing = new Set();
 export async function askIfThere(path, name = path) {

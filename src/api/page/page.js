@@ -3,7 +3,7 @@
  */
 import { $, attribute, el, link as anchor, onRedraw, place, set, show } from "./dom.js";
 import { LANGUAGES, duration, keep, keptWord, language, loadWords, t, timeOf, zone } from "./words.js";
-import { POLL_MS, begin, known, line, renew, token, useToken } from "./live.js";
+import { POLL_MS, begin, decoded, known, line, renew, token, useToken } from "./live.js";
 import { confirmThat } from "./acts.js";
 
 const THEME_KEY = "insist.theme";
@@ -22,13 +22,13 @@ let at = null; // the screen that is shown: {name, path, query, state, screen, d
 
 function addressOf() {
   const [path, text] = location.hash.replace(/^#\/?/, "").split("?");
-  const parts = path.split("/").map(decodeURIComponent);
+  const parts = path.split("/").map(decoded);
   return { name: parts[0], path: parts.slice(1), query: Object.fromEntries(new URLSearchParams(text || "")) };
 }
 
 async function go() {
   const address = addressOf();
-  const [file, part] = SCREENS[address.name] || [];
+  const [file, part] = Object.hasOwn(SCREENS, address.name) ? SCREENS[address.name] : [];
   if (!file) {
     location.replace("#/");
     return;
@@ -135,6 +135,10 @@ $("login-form").addEventListener("submit", (submit) => {
   submit.preventDefault();
   const text = $("token").value.trim();
   $("token").value = "";
+  if (!/^[!-~]+$/.test(text)) { // no header can carry it
+    set($("login-text"), t("unknown_token"));
+    return;
+  }
   show($("view"), true);
   if (!useToken(text)) set($("login-text"), t("storage_forbidden"));
 });
