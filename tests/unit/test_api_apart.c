@@ -79,28 +79,71 @@ static void who_reads_waits_and_nobody_else(void **state)
     api_fixture_free(fixture);
 }
 
-/* The thread would wait for each of them, one after the other. */
-static void a_crowd_hears_together_that_the_store_is_away(void **state)
+/* Once reads are held and the first of a crowd waits for one: the others wait behind it when the store goes. */
+static int64_t lose_the_store(struct api_fixture *fixture)
 {
-    struct api_fixture *fixture = begin();
     struct store *store = api_fixture_store(fixture);
-    int fds[CROWD];
-    (void)state;
-    store_faulty_hold_reads(store, true);
-    for (size_t i = 0; i < CROWD; i++)
-        fds[i] = ask_and_wait(fixture, "/v1/jobs/one?tenant=t");
     assert_true(store_faulty_await_held_read(store));
     for (size_t i = 0; i < 3; i++) /* each is answered behind those that came before it */
         expect_well(fixture, i == 0 ? "a" : i == 1 ? "b" : "c");
     int64_t before = store_faulty_count(store, FAULTY_READ);
     store_faulty_set(store, FAULTY_READ, 1, true, STATUS_AWAY);
     store_faulty_hold_reads(store, false);
-    for (size_t i = 0; i < CROWD; i++)
-        expect_answer(fds[i], "store_away", "of the crowd");
+    return before;
+}
+
+static void expect_few_reads_since(struct api_fixture *fixture, int64_t before)
+{
+    struct store *store = api_fixture_store(fixture);
     int64_t reads = store_faulty_count(store, FAULTY_READ) - before;
     check(reads < CROWD / 2, "%lld reads of a store that was away", (long long)reads);
     store_faulty_set(store, FAULTY_READ, 0, false, STATUS_AWAY);
     await_status(fixture, "/v1/jobs/one?tenant=t", 200);
+}
+
+/* The thread would wait for each of them, one after the other. An answer in pieces that has begun is cut off. */
+static void a_crowd_hears_together_that_the_store_is_away(void **state)
+{
+    static const struct { const char *path, *answer; } cases[] = {
+        { "/v1/jobs/one?tenant=t", "store_away" },
+        { "/v1/subjects/somebody", "HTTP/1.1 200" },
+        { "/v1/dead/export", "HTTP/1.1 200" },
+    };
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(cases); k++) {
+        struct api_fixture *fixture = begin();
+        int fds[CROWD];
+        store_faulty_hold_reads(api_fixture_store(fixture), true);
+        for (size_t i = 0; i < CROWD; i++)
+            fds[i] = ask_and_wait(fixture, cases[k].path);
+        int64_t before = lose_the_store(fixture);
+        for (size_t i = 0; i < CROWD; i++) {
+            char *answer = raw_read(fds[i], NULL);
+            check(strstr(answer, cases[k].answer) && !strstr(answer, "\r\n0\r\n\r\n"), "%s: %s", cases[k].path, answer);
+            free(answer);
+            close(fds[i]);
+        }
+        expect_few_reads_since(fixture, before);
+        api_fixture_free(fixture);
+    }
+}
+
+/* Nor for each of those that follow the trail. */
+static void followers_hear_together_that_the_store_is_away(void **state)
+{
+    struct api_fixture *fixture = begin();
+    int fds[CROWD];
+    (void)state;
+    for (size_t i = 0; i < CROWD; i++) {
+        fds[i] = ask_and_wait(fixture, "/v1/events/stream");
+        free(raw_read(fds[i], "retry:"));
+    }
+    store_faulty_hold_reads(api_fixture_store(fixture), true);
+    put_job(fixture, "web", "t", "new", "well"); /* they all look for it */
+    int64_t before = lose_the_store(fixture);
+    for (size_t i = 0; i < CROWD; i++)
+        expect_answer(fds[i], "store_failed", "of the followers");
+    expect_few_reads_since(fixture, before);
     api_fixture_free(fixture);
 }
 
@@ -283,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_reads_waits_and_nobody_else),
         cmocka_unit_test(a_crowd_hears_together_that_the_store_is_away),
+        cmocka_unit_test(followers_hear_together_that_the_store_is_away),
         cmocka_unit_test(clients_leave_while_the_store_is_read),
         cmocka_unit_test(a_reload_comes_while_the_store_is_read),
         cmocka_unit_test(nobody_reads_what_a_reload_changes),

@@ -231,12 +231,14 @@ void call_store_problem(struct call *call, enum status status, const struct erro
         call_problem(call, 503, "store_failed", "the store failed: %s; nothing was acknowledged", err->text);
 }
 
-static void on_piece(struct call *call, const struct error *error)
+/* What a stream fails with is for its own maker of pieces to tell: the answer has begun. */
+static void on_piece(struct call *call)
 {
     const struct call_reading *reading = &call->reading;
-    bool borne = reading->anyway && reading->status == STATUS_AWAY;
-    if (reading->status != STATUS_OK && reading->status != STATUS_NOT_FOUND && !borne)
-        call_store_problem(call, reading->status, error);
+    bool failed = reading->status != STATUS_OK && reading->status != STATUS_NOT_FOUND;
+    bool borne = failed && (call->pieces.stream || (reading->anyway && reading->status == STATUS_AWAY));
+    if (failed && !borne)
+        call_store_problem(call, reading->status, &reading->apart.error);
     else if (!reading->more || borne)
         reading->done(call);
     else if (call->client && !call->api->stopping)
@@ -252,14 +254,14 @@ static struct call *call_of_read(struct store_read *read)
 
 /*
  * In the thread that reads. Whatever was asked while it waited for a store that is away is answered with that, or each of
- * many clients would wait for as long again; a stream's reader tells by itself.
+ * many clients would wait for as long again.
  */
 static enum status run_apart(struct store_read *read, struct store_reader *reader, struct error *err)
 {
     struct call *call = call_of_read(read);
     struct api *api = call->api;
     struct call_reading *reading = &call->reading;
-    if (!call->pieces.stream && reading->asked_ns < api->reader.away_ns)
+    if (reading->asked_ns < api->reader.away_ns)
         reading->status = error_set(err, STATUS_AWAY, "it was not there a moment ago");
     else
         reading->status = reading->read(call, reader, err);
@@ -272,20 +274,19 @@ static void on_apart(struct store_read *read)
 {
     struct call *call = call_of_read(read);
     struct config *config = call->reading.config;
-    on_piece(call, &read->error); /* the call may be gone */
+    on_piece(call); /* the call may be gone */
     config_unref(config);
 }
 
 static void read_on(struct call *call)
 {
-    struct error error = { 0 };
     struct api *api = call->api;
     struct call_reading *reading = &call->reading;
     reading->more = false;
     reading->config = api->config;
     if (!api->reader.apart) {
-        reading->status = reading->read(call, api->reader.here, &error);
-        on_piece(call, &error);
+        reading->status = reading->read(call, api->reader.here, &reading->apart.error);
+        on_piece(call);
         return;
     }
     config_ref(reading->config); /* a reload may come meanwhile */

@@ -56,9 +56,9 @@ struct call_reading {
     void (*done)(struct call *call);
     bool more;
     bool anyway;        /* `done` is called of a store that is away, too */
-    enum status status; /* STATUS_OK, or STATUS_NOT_FOUND as `read` said; else STATUS_AWAY */
+    enum status status; /* STATUS_OK, or STATUS_NOT_FOUND as `read` said; else STATUS_AWAY. Of a stream: any */
     struct config *config; /* as it is when the reading begins; `read` asks the API for nothing */
-    struct store_read apart; /* where a thread waits for the store */
+    struct store_read apart; /* where a thread waits for the store; its error is what `read` said */
     int64_t asked_ns;
 };
 

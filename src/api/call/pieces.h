@@ -11,7 +11,8 @@
  * then ends. After a failure the connection is closed without the end that HTTP has for such answers: the client can tell
  * that something is missing.
  * PIECE_WAIT: there is no more now; `next` is called again after call_stream_wake. PIECE_READ, with nothing appended: the
- * store is read first, by call_read's door; what `read` fails with is for `next` to tell, so it returns STATUS_OK.
+ * store is read first, by call_read's door; what it fails with, perhaps without `read`, is for `next` to tell: it is in
+ * call->reading, its text in call->reading.apart.error.
  */
 enum piece { PIECE_MORE, PIECE_WAIT, PIECE_READ, PIECE_LAST, PIECE_FAILED };
 typedef enum piece piece_maker(struct call *call, struct buffer *out);

@@ -244,8 +244,6 @@ void handle_dead_summary(struct call *call)
 struct export {
     struct job_walk walk;
     bool is_read;
-    enum status status;
-    struct error error;
     struct arena memory;
     struct job *jobs;
     size_t count;
@@ -254,11 +252,7 @@ struct export {
 static enum status read_export(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct export *export = call->context;
-    (void)err; /* the answer has begun: export_next tells */
-    export->is_read = true;
-    export->status = walk_page(reader, &export->walk, EXPORT_JOBS_AT_ONCE, true, &export->memory, &export->jobs,
-                               &export->count, &export->error);
-    return STATUS_OK;
+    return walk_page(reader, &export->walk, EXPORT_JOBS_AT_ONCE, true, &export->memory, &export->jobs, &export->count, err);
 }
 
 static void forget_export(struct call *call)
@@ -270,11 +264,11 @@ static void forget_export(struct call *call)
 static enum piece export_next(struct call *call, struct buffer *out)
 {
     struct export *export = call->context;
-    if (!export->is_read)
+    export->is_read = !export->is_read;
+    if (export->is_read)
         return PIECE_READ;
-    export->is_read = false;
-    if (export->status != STATUS_OK) {
-        log_event(LOG_ERROR, "export_failed", FIELD_CSTR("error", export->error.text));
+    if (call->reading.status != STATUS_OK) {
+        log_event(LOG_ERROR, "export_failed", FIELD_CSTR("error", call->reading.apart.error.text));
         return PIECE_FAILED;
     }
     for (size_t i = 0; i < export->count; i++)

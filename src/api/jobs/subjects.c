@@ -38,8 +38,6 @@ struct telling {
     int64_t place;
     instant until; /* when it was asked: later events are not looked at */
     bool is_read, over;
-    enum status status;
-    struct error error;
     struct arena memory; /* of the piece that was read: */
     struct found_job *jobs;
     struct event *events;
@@ -53,11 +51,12 @@ static void telling_forget(struct call *call)
     arena_release(&telling->memory);
 }
 
-static enum status jobs_keep(struct telling *telling, struct store_reader *reader, const struct job *jobs, size_t count)
+static enum status jobs_keep(struct telling *telling, struct store_reader *reader, const struct job *jobs, size_t count,
+                             struct error *err)
 {
     telling->jobs = arena_alloc_array(&telling->memory, count + 1, sizeof *telling->jobs);
     if (!telling->jobs)
-        return error_set(&telling->error, STATUS_NO_MEMORY, "no memory for what is stored of a subject");
+        return error_set(err, STATUS_NO_MEMORY, "no memory for what is stored of a subject");
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         unsigned places = subject_in_job(&telling->subject, &jobs[i]);
@@ -66,12 +65,12 @@ static enum status jobs_keep(struct telling *telling, struct store_reader *reade
         struct found_job *found = &telling->jobs[telling->count++];
         *found = (struct found_job){ .job = jobs[i], .places = places };
         status = reader->ops->reader_history(reader, jobs[i].tenant, jobs[i].id, STORE_PAGE_MAX, &telling->memory,
-                                             &found->events, &found->event_count, &telling->error);
+                                             &found->events, &found->event_count, err);
     }
     return status;
 }
 
-static enum status jobs_read(struct telling *telling, struct store_reader *reader)
+static enum status jobs_read(struct telling *telling, struct store_reader *reader, struct error *err)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < PAGES_A_PIECE && status == STATUS_OK && telling->count == 0 && !telling->in_events; i++) {
@@ -80,20 +79,20 @@ static enum status jobs_read(struct telling *telling, struct store_reader *reade
         size_t count;
         arena_release(&telling->memory);
         status = reader->ops->reader_jobs(reader, &filter, JOBS_AT_ONCE, true, &telling->memory, &jobs, &count,
-                                          &telling->place, &telling->error);
+                                          &telling->place, err);
         telling->in_events = status == STATUS_OK && telling->place == 0;
         if (status == STATUS_OK)
-            status = jobs_keep(telling, reader, jobs, count);
+            status = jobs_keep(telling, reader, jobs, count, err);
     }
     return status;
 }
 
-static enum status events_read(struct telling *telling, struct store_reader *reader)
+static enum status events_read(struct telling *telling, struct store_reader *reader, struct error *err)
 {
     struct event *events;
     size_t count;
     enum status status = reader->ops->reader_events(reader, telling->place, EVENTS_A_PIECE, &telling->memory, &events,
-                                                    &count, &telling->error);
+                                                    &count, err);
     if (status != STATUS_OK)
         return status;
     telling->over = count == 0;
@@ -115,13 +114,10 @@ static enum status events_read(struct telling *telling, struct store_reader *rea
 static enum status read_piece(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct telling *telling = call->context;
-    (void)err; /* the answer has begun: next_piece tells */
-    telling->is_read = true;
     telling->count = 0;
     telling->jobs = NULL;
     telling->events = NULL;
-    telling->status = telling->in_events ? events_read(telling, reader) : jobs_read(telling, reader);
-    return STATUS_OK;
+    return telling->in_events ? events_read(telling, reader, err) : jobs_read(telling, reader, err);
 }
 
 static void job_line(struct buffer *out, const struct found_job *found)
@@ -165,11 +161,11 @@ static void last_line(struct buffer *out, const struct telling *telling)
 static enum piece next_piece(struct call *call, struct buffer *out)
 {
     struct telling *telling = call->context;
-    if (!telling->is_read)
+    telling->is_read = !telling->is_read;
+    if (telling->is_read)
         return PIECE_READ;
-    telling->is_read = false;
-    if (telling->status != STATUS_OK) {
-        log_event(LOG_ERROR, "subject_failed", FIELD_CSTR("error", telling->error.text));
+    if (call->reading.status != STATUS_OK) {
+        log_event(LOG_ERROR, "subject_failed", FIELD_CSTR("error", call->reading.apart.error.text));
         return PIECE_FAILED;
     }
     for (size_t i = 0; i < telling->count; i++) {

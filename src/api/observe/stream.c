@@ -37,8 +37,6 @@ struct trail_piece {
     size_t max, count;
     struct event *events; /* in `memory` */
     struct arena memory;
-    enum status status;
-    struct error error;
 };
 
 struct follower {
@@ -104,18 +102,15 @@ static void write_beginning(struct buffer *out, const struct follower *follower)
 
 static enum status read_piece(struct call *call, struct store_reader *reader, struct error *err)
 {
-    const struct follower *follower = call->context;
-    struct trail_piece *piece = &((struct follower *)call->context)->piece;
-    (void)err; /* the answer has begun: follow_next tells */
+    struct follower *follower = call->context;
+    struct trail_piece *piece = &follower->piece;
+    enum status status = STATUS_OK;
     piece->max = follower->newest > 0 ? (size_t)follower->newest : EVENTS_AT_ONCE;
-    /* Who wants the newest only, and is further behind, hears how many it misses. */
-    piece->status = follower->newest > 0
-                        ? trail_place_skip(reader, &piece->after, follower->newest, &piece->skipped, &piece->error)
-                        : STATUS_OK;
-    if (piece->status == STATUS_OK)
-        piece->status = trail_place_read(reader, &piece->after, piece->max, &piece->memory, &piece->events, &piece->count,
-                                   &piece->error);
-    return STATUS_OK;
+    if (follower->newest > 0) /* who is further behind hears how many it misses */
+        status = trail_place_skip(reader, &piece->after, follower->newest, &piece->skipped, err);
+    if (status == STATUS_OK)
+        status = trail_place_read(reader, &piece->after, piece->max, &piece->memory, &piece->events, &piece->count, err);
+    return status;
 }
 
 static void forget_piece(struct call *call)
@@ -161,8 +156,8 @@ static enum piece follow_next(struct call *call, struct buffer *out)
         follower->read_ms = http_ticks_ms(&api->http);
         return PIECE_READ;
     }
-    if (was_read && piece->status != STATUS_OK) {
-        log_event(LOG_ERROR, "stream_failed", FIELD_CSTR("error", piece->error.text));
+    if (was_read && call->reading.status != STATUS_OK) {
+        log_event(LOG_ERROR, "stream_failed", FIELD_CSTR("error", call->reading.apart.error.text));
         write_own(out, "end", "reason", "store_failed", 0);
         return PIECE_LAST;
     }
