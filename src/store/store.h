@@ -259,7 +259,8 @@ struct due_letter {
  * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and finished jobs past
  * forget_at are deleted, the former with an event. Dead letters of `exports` are put off instead: those that are wanted,
  * which are in `due`, by wanted_ms, the others by unwanted_ms. So one that could not be exported is there again. A time has
- * come when it is not after `now`. Overdue first come first, by (time, seq). A running job is left alone, whatever its
+ * come when it is not after `now`. Overdue first come first, by (time, seq); a store that has them apart by destination
+ * takes the first of each when there are more than `max`, then the second of each. A running job is left alone, whatever its
  * deadline. Only of the destinations that this session owns and, if it is the steward, of those that nobody does.
  */
 struct op_promote {

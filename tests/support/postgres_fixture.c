@@ -19,7 +19,7 @@ struct store *store_at(const char *address, const struct store_settings *setting
 
 struct store_fixture fixture_on(struct store *store)
 {
-    static const struct store_under_test postgres = { "postgres", NULL, 0, NULL, NULL };
+    static const struct store_under_test postgres = { "postgres", NULL, 0, NULL, true, NULL };
     struct error err = { 0 };
     struct store_fixture f = { .backend = &postgres, .store = store, .now = (instant)FIXTURE_START * SECOND_MS };
     must(store->ops->reader(store, &f.reader, &err), &err);

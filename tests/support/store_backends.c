@@ -53,9 +53,9 @@ static enum status postgres_open(struct store_place *place, const struct store_s
 }
 
 const struct store_under_test stores_under_test[] = {
-    { "memory", memory_open, 3000, memory_join, NULL },
-    { "sqlite", sqlite_open, 600, NULL, NULL },
-    { "postgres", postgres_open, 300, postgres_join, postgres_server_missing },
+    { "memory", memory_open, 3000, memory_join, false, NULL },
+    { "sqlite", sqlite_open, 600, NULL, false, NULL },
+    { "postgres", postgres_open, 300, postgres_join, true, postgres_server_missing },
 };
 
 const size_t stores_under_test_count = sizeof stores_under_test / sizeof *stores_under_test;

@@ -235,6 +235,7 @@ static void run(struct store_fixture *f, uint64_t seed, int batches)
     const int64_t pending_max = 25;
     fixture_reopen(f, &(struct store_settings){ .pending_max = pending_max });
     model_init(&model, f->now, pending_max);
+    model.turns = f->backend->turns;
     size_t refused[STATUS_COUNT] = { 0 };
     for (int batch = 0; batch < batches; batch++) {
         struct store_op ops[BATCH_OPS];

@@ -103,6 +103,33 @@ static void the_longest_overdue_come_first(void **state)
     assert_true(op.promote.ret_next_at == INSTANT_NONE);
 }
 
+/* However many of one destination are due, and however long, the first of another does not wait for them. */
+static void a_crowd_holds_up_no_other_destination(void **state)
+{
+    struct store_fixture *f = *state;
+    if (!f->backend->turns)
+        skip();
+    for (int i = 0; i < 20; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "c%d", i);
+        struct store_op crowd = insert_op(f, "crowd", "t", id);
+        crowd.insert.run_at = f->now + 10 + i;
+        assert_run(f, &crowd, STATUS_OK);
+    }
+    struct store_op late = insert_op(f, "other", "u", "late");
+    late.insert.run_at = f->now + 50;
+    assert_run(f, &late, STATUS_OK);
+    f->now += 100;
+    struct store_op op = promote_op();
+    op.promote.max = 5;
+    assert_run(f, &op, STATUS_OK);
+    assert_int_equal(op.promote.ret_promoted, 5);
+    assert_int_equal(ready_in(f, late.insert.ret_lane), 1);
+    assert_true(op.promote.ret_next_at != INSTANT_NONE && op.promote.ret_next_at <= f->now);
+    assert_run(f, &op, STATUS_OK); /* alone, it has all of the places */
+    assert_int_equal(op.promote.ret_promoted, 5);
+}
+
 static void the_bound_holds_for_all_kinds_together(void **state)
 {
     struct store_fixture *f = *state;
@@ -466,6 +493,7 @@ static void what_goes_is_gone_within_its_batch(void **state)
 const struct store_case store_cases_time[] = {
     { "a scheduled job waits for its time", a_scheduled_job_waits_for_its_time },
     { "promotion is counted by lane", promotion_is_counted_by_lane },
+    { "a crowd holds up no other destination", a_crowd_holds_up_no_other_destination },
     { "the longest overdue come first", the_longest_overdue_come_first },
     { "the bound holds for all kinds together", the_bound_holds_for_all_kinds_together },
     { "a passed deadline makes a dead letter", a_passed_deadline_makes_a_dead_letter },

@@ -32,6 +32,7 @@ struct store_under_test {
     /* Another node's handle on the same store; NULL: it is for one node. */
     enum status (*join)(struct store_place *place, struct store *store, const struct store_settings *settings,
                         struct store **ret_store, struct error *err);
+    bool turns; /* when more are due than a promotion may take, each destination has its turn */
     const char *(*missing)(void); /* why it cannot be tested here; NULL, or an answer of NULL: it can */
 };
 

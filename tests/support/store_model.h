@@ -25,6 +25,7 @@ struct model_job {
     bool exists;
     bool ready;
     bool token_known;
+    bool chosen; /* by the promotion under way */
 };
 
 struct model_event {
@@ -48,6 +49,7 @@ struct model {
     struct slice states[MODEL_DESTINATIONS];
     int64_t pending_max;
     int64_t session;
+    bool turns; /* as store_under_test has it */
     instant now;
 };
 

@@ -89,7 +89,7 @@ static enum status scarce_open(struct store_place *place, const struct store_set
     return store_memory_open(SLICE(""), settings, ret_store, err);
 }
 
-static struct store_under_test scarce = { "scarce memory", scarce_open, 0, NULL, NULL };
+static struct store_under_test scarce = { "scarce memory", scarce_open, 0, NULL, false, NULL };
 
 static enum status try_with_few(struct store_fixture *f, struct store_op *ops, size_t count, size_t round)
 {

@@ -53,7 +53,7 @@ static struct store *open_for(const char *address, bool for_move)
 
 static struct store_fixture fixture_at(const char *address)
 {
-    static const struct store_under_test any = { "moved", NULL, 0, NULL, NULL };
+    static const struct store_under_test any = { "moved", NULL, 0, NULL, false, NULL };
     struct error err = { 0 };
     struct store_fixture f = { .backend = &any, .store = open_for(address, false) };
     f.now = f.store->newest_at == INSTANT_NONE ? (instant)FIXTURE_START * SECOND_MS : f.store->newest_at + SECOND_MS;

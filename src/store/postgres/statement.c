@@ -148,11 +148,13 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " LIMIT w.max) y JOIN job j ON j.seq = y.seq" STATE_JOIN },
     [ASK_BODY] = { "body", "I", "SELECT j.seq, j.body FROM unnest($1) x(seq) JOIN job j ON j.seq = x.seq" },
     [ASK_DUE] = { "due", "Iiii",
-        JOB_ANY ", t.at, t.seq FROM (SELECT d.at, d.seq FROM unnest($1) o(session) JOIN shard h ON h.session = o.session"
-        " CROSS JOIN LATERAL (SELECT at, seq FROM timer WHERE shard = h.id AND at >= $4 AND at <= $2 ORDER BY at, seq"
-        " LIMIT $3 FOR UPDATE SKIP LOCKED) d" /* what somebody changes by its name just now may be put back as it was */
-        " ORDER BY d.at, d.seq LIMIT $3) t"
-        " LEFT JOIN job j ON j.seq = t.seq" STATE_JOIN LEASE_JOIN QUEUE_JOIN " ORDER BY t.at, t.seq" },
+        JOB_ANY ", t.at, t.seq FROM (SELECT d.at, d.seq, row_number() OVER (ORDER BY d.turn, d.at, d.seq) AS place"
+        " FROM unnest($1) o(session) JOIN shard h ON h.session = o.session CROSS JOIN LATERAL"
+        " (SELECT r.at, r.seq, row_number() OVER (ORDER BY r.at, r.seq) AS turn FROM"
+        " (SELECT at, seq FROM timer WHERE shard = h.id AND at >= $4 AND at <= $2 ORDER BY at, seq"
+        " LIMIT $3 FOR UPDATE SKIP LOCKED) r) d" /* what somebody changes by its name just now may be put back as it was */
+        " ORDER BY d.turn, d.at, d.seq LIMIT $3) t" /* the last of so many only says that there are more: it comes last */
+        " LEFT JOIN job j ON j.seq = t.seq" STATE_JOIN LEASE_JOIN QUEUE_JOIN " ORDER BY t.place = $3, t.at, t.seq" },
     [ASK_NEXT] = { "next_due", "Ii",
         "SELECT min(d.at) FROM unnest($1) o(session) JOIN shard h ON h.session = o.session CROSS JOIN LATERAL"
         " (SELECT at FROM timer WHERE shard = h.id AND at > $2 ORDER BY at, seq LIMIT 1) d" },
