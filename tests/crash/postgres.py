@@ -5,7 +5,8 @@
 
 A private server in a temporary folder, with fsync on, as an unprivileged user. In each round the daemon is killed, or the
 server is stopped, killed or taken away for a while. Every job that was acknowledged must end, once; while the server is away
-nothing is accepted, and the daemon says so; the store must be whole. The rest is as in crash.py. At last a standby takes over.
+nothing is accepted, and the daemon says so; the store must be whole. The rest is as in crash.py. Then no standby answers, of
+which one must, so that no commit ends. At last a standby takes over.
 """
 import argparse
 import os
@@ -25,6 +26,7 @@ import crash  # noqa: E402
 import process  # noqa: E402
 
 UP_S = (0.2, 1.0)
+STOP_S = 45  # as the service's TimeoutStopSec
 
 
 class Server:
@@ -73,9 +75,10 @@ class Server:
                                  "-p", str(self.port), "-U", self.superuser, "-d", "postgres", "-c", sql], capture_output=True, text=True)
         return [line.split("\t") for line in answer.stdout.splitlines()] if answer.returncode == 0 else None
 
-    def address(self, *others):
+    def address(self, *others, schema=None):
         """Its own; or of those that can be written, the first."""
-        return f"postgres:///postgres?host={','.join(server.folder for server in (self, *others))}&user=insist"
+        path = f"&options=-csearch_path%3D{schema}" if schema else ""
+        return f"postgres:///postgres?host={','.join(server.folder for server in (self, *others))}&user=insist{path}"
 
     def end(self):
         self.stop(signal.SIGQUIT)
@@ -149,6 +152,47 @@ def judge(tap, daemon, server, receiver, submitters, kills):
     process.note(f"{len(kills)} kills, {len(acknowledged)} jobs acknowledged")
 
 
+def check_unheard(tap, folder, server):
+    """A commit that waits for a standby which is gone waits for ever: nobody else does. One daemon has its store for itself, one is a node."""
+    daemons = {}
+    for name, more in (("alone", ""), ("node", "node: { name: one }\n")):
+        server.ask(f"CREATE SCHEMA {name}")
+        daemons[name] = process.Daemon(folder, "  idle: { transport: pull }\n", more, store=f"'{server.address(schema=name)}'")
+    try:
+        for name, daemon in daemons.items():
+            tap.check(daemon.start() and daemon.add("idle", "before")[0] == 201, f"{name}: it takes a job", daemon.said()[-1000:])
+        server.ask("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        server.ask("SELECT pg_reload_conf()")
+        process.wait_until(lambda: server.ask("SHOW synchronous_standby_names") == [["nobody"]])
+        adding = [threading.Thread(target=daemon.add, args=("idle", "meanwhile")) for daemon in daemons.values()]
+        for thread in adding:
+            thread.start()
+        for name, daemon in daemons.items():
+            tap.check(process.wait_until(lambda d=daemon: d.call("GET", "/readyz")[0] == 503),
+                      f"{name}: it says that the store is away", daemon.said()[-1000:])
+        for thread in adding:
+            thread.join()
+        for name, daemon in daemons.items():
+            tap.check(daemon.add("idle", "refused")[0] == 503, f"{name}: nothing is accepted meanwhile", daemon.said()[-1000:])
+            began = time.monotonic()
+            code = daemon.stop(2 * STOP_S)
+            took = time.monotonic() - began
+            tap.check(code is not None and took < STOP_S, f"{name}: and it can be stopped",
+                      f"exit code {code} after {took:.1f} s\n{daemon.said()[-2000:]}")
+        server.ask("ALTER SYSTEM RESET synchronous_standby_names")
+        server.ask("SELECT pg_reload_conf()")
+        for name, daemon in daemons.items():
+            again = daemon.start() and daemon.add("idle", "meanwhile")[0] in (200, 201)
+            tap.check(again, f"{name}: it goes on when commits end", daemon.said()[-1000:])
+            jobs = server.ask(f"SELECT convert_from(id, 'UTF8'), count(*) FROM {name}.job GROUP BY 1 ORDER BY 1")
+            tap.check(jobs == [["before", "1"], ["meanwhile", "1"]], f"{name}: with each job once", jobs)
+            look(tap, daemon)
+            tap.check(daemon.stop() == 0, f"{name}: and stops in order", daemon.said()[-1000:])
+    finally:
+        for daemon in daemons.values():
+            daemon.end()
+
+
 def check_standby(tap, daemon, server):
     """One that can only be read is refused, and passed over for one that can be written; when it can be, it takes its place."""
     standby = Server(server.programs, follows=server)
@@ -199,6 +243,7 @@ def main():
         for submitter in submitters:
             submitter.join()
         judge(tap, daemon, server, receiver, submitters, kills)
+        check_unheard(tap, folder, server)
         check_standby(tap, daemon, server)
     finally:
         stop.set()

@@ -496,7 +496,7 @@ static void test_an_older_store_is_brought_forward(void **state)
         int from = -1;
         postgres_server_schema(address);
         snprintf(whole, sizeof whole, "postgres:%s", address);
-        must(link_open(&link, whole, postgres_settings_writer, &err), &err);
+        must(link_open(&link, whole, postgres_settings_writer, LINK_ANSWER_MS, &err), &err);
         must(schema_prepare(&link, &settings, version, &from, &err), &err);
         link_close(&link);
         assert_int_equal(from, 0);

@@ -700,7 +700,7 @@ static void test_a_newer_node_waits_for_older_ones_to_be_stopped(void **state)
         int from;
         postgres_server_schema(address);
         snprintf(whole, sizeof whole, "postgres:%s", address);
-        must(link_open(&older, whole, postgres_settings_writer, &err), &err);
+        must(link_open(&older, whole, postgres_settings_writer, LINK_ANSWER_MS, &err), &err);
         must(schema_prepare(&older, &settings, version, &from, &err), &err);
         must(link_run(&older, "SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", &err), &err); /* as nodes do */
         enum status status = open_named(address, "newer", &err);
@@ -747,7 +747,7 @@ static void test_newer_nodes_are_started_together(void **state)
     (void)state;
     postgres_server_schema(address);
     snprintf(whole, sizeof whole, "postgres:%s", address);
-    must(link_open(&older, whole, postgres_settings_writer, &err), &err);
+    must(link_open(&older, whole, postgres_settings_writer, LINK_ANSWER_MS, &err), &err);
     must(schema_prepare(&older, &settings, OLDER, &from, &err), &err);
     must(link_run(&older, "SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", &err), &err);
     for (int i = 0; i < NODES; i++) {

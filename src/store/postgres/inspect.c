@@ -51,7 +51,7 @@ static enum status pooler_check(struct postgres_link *link, const char *address,
     struct postgres_server again;
     if (PQbackendPID(link->conn) == (int)server->backend_pid)
         return STATUS_OK; /* nobody is between */
-    enum status status = link_open(&other, address, "BEGIN; SELECT 1", err);
+    enum status status = link_open(&other, address, "BEGIN; SELECT 1", link->answer_ms_max, err);
     if (status == STATUS_OK)
         status = link_server(link, &again, err);
     link_close(&other);
@@ -78,7 +78,7 @@ enum status server_look(struct postgres_link *link, const char *address, bool sy
 /* A connection of one's own to a server that will do. */
 static enum status connect(const struct postgres_store *store, struct postgres_link *link, struct error *err)
 {
-    enum status status = link_open(link, store->address, postgres_settings_reader, err);
+    enum status status = link_open(link, store->address, postgres_settings_reader, LINK_ANSWER_MS, err);
     if (status == STATUS_OK)
         status = server_look(link, store->address, store->settings.sync_always, err);
     if (status != STATUS_OK)
@@ -321,7 +321,8 @@ enum status postgres_check(struct store *base, struct error *err)
     struct postgres_link link = { 0 };
     int version;
     enum status status =
-        link_open(&link, ((struct postgres_store *)base)->address, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", err);
+        link_open(&link, ((struct postgres_store *)base)->address, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                  LINK_ANSWER_MS_ANY, err);
     if (status == STATUS_OK)
         status = version_check(&link, &version, err);
     for (size_t i = 0; i < sizeof faults / sizeof *faults && status == STATUS_OK; i++) {

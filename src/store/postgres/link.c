@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MS_MAX = 30000 };
-
 /* ---- what failures mean ---- */
 
 /* One line, without what libpq puts before it. */
@@ -134,7 +132,8 @@ static void advise(struct error *err)
         }
 }
 
-enum status link_open(struct postgres_link *link, const char *address, const char *settings, struct error *err)
+enum status link_open(struct postgres_link *link, const char *address, const char *settings, int answer_ms_max,
+                      struct error *err)
 {
     /* What stands before the address yields to it, what stands behind it does not. */
     static const char *const keywords[] = {
@@ -142,7 +141,7 @@ enum status link_open(struct postgres_link *link, const char *address, const cha
         "tcp_user_timeout", "fallback_application_name", "dbname",          "client_encoding",     NULL
     };
     const char *const values[] = { "3", "read-write", "5", "2", "3", "10000", "insist", address, "UTF8", NULL };
-    *link = (struct postgres_link){ .answer_ms_max = ANSWER_MS_MAX };
+    *link = (struct postgres_link){ .answer_ms_max = answer_ms_max };
     link->conn = PQconnectdbParams(keywords, values, 1);
     if (!link->conn)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a connection");
@@ -152,7 +151,8 @@ enum status link_open(struct postgres_link *link, const char *address, const cha
         return status;
     }
     PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
-    enum status status = link_run(link, every_session, err);
+    enum status status = PQsetnonblocking(link->conn, 1) == 0 ? link_run(link, every_session, err)
+                                                              : away(link, "it cannot be waited for", err);
     if (status == STATUS_OK)
         status = link_run(link, settings, err);
     if (status != STATUS_OK)
@@ -168,16 +168,63 @@ void link_close(struct postgres_link *link)
     link->ended = false;
 }
 
+/* ---- waiting ---- */
+
+/* Until the next answer is whole. */
+static enum status wait_for_answer(struct postgres_link *link, struct error *err)
+{
+    assert(link->answer_ms_max > 0);
+    int64_t until_ns = clock_ticks_ns() + (int64_t)link->answer_ms_max * 1000000;
+    while (PQisBusy(link->conn)) {
+        int unsent = PQflush(link->conn);
+        int64_t left_ms = (until_ns - clock_ticks_ns()) / 1000000;
+        struct pollfd wait = { .fd = PQsocket(link->conn), .events = (short)(POLLIN | (unsent > 0 ? POLLOUT : 0)) };
+        if (unsent < 0 || wait.fd < 0)
+            return away(link, "the connection broke", err);
+        if (left_ms <= 0) {
+            link_close(link);
+            return error_set(err, STATUS_AWAY,
+                             "PostgreSQL is away: it did not answer for %d s, as when a standby for which commits wait"
+                             " is gone", link->answer_ms_max / 1000);
+        }
+        if (poll(&wait, 1, left_ms < 1000 ? (int)left_ms : 1000) < 0 && errno != EINTR)
+            return away(link, strerror(errno), err);
+        if (wait.revents != 0 && PQconsumeInput(link->conn) != 1)
+            return away(link, "the connection broke", err);
+    }
+    return STATUS_OK;
+}
+
+static enum status result_next(struct postgres_link *link, PGresult **ret_result, struct error *err)
+{
+    assert(link->conn);
+    enum status status = wait_for_answer(link, err);
+    if (status == STATUS_OK)
+        *ret_result = PQgetResult(link->conn);
+    return status;
+}
+
+/* ---- asking, outside of the pipeline ---- */
+
 enum status link_ask(struct postgres_link *link, const char *sql, PGresult **ret_answer, struct error *err)
 {
     assert(link->conn && link->awaited == 0 && PQpipelineStatus(link->conn) == PQ_PIPELINE_OFF);
-    PGresult *answer = PQexec(link->conn, sql);
+    PGresult *answer = NULL, *next;
+    enum status status = PQsendQuery(link->conn, sql) == 1 ? STATUS_OK : away(link, "a statement cannot be sent", err);
+    while (status == STATUS_OK && (status = result_next(link, &next, err)) == STATUS_OK && next) {
+        PQclear(answer); /* of several the last, which is the failure if there is one */
+        answer = next;
+    }
+    if (status != STATUS_OK) {
+        PQclear(answer);
+        return status;
+    }
     ExecStatusType is = PQresultStatus(answer);
     if (is == PGRES_TUPLES_OK || is == PGRES_COMMAND_OK || is == PGRES_EMPTY_QUERY) {
         *ret_answer = answer;
         return STATUS_OK;
     }
-    enum status status = answer ? refusal(link, answer, err) : away(link, "the connection broke", err);
+    status = answer ? refusal(link, answer, err) : away(link, "the connection broke", err);
     PQclear(answer);
     return status;
 }
@@ -260,7 +307,7 @@ enum status link_prepare(struct postgres_link *link, enum postgres_statement fir
     enum status status = row_types_ask(link, first, last, err);
     if (status != STATUS_OK)
         return status;
-    if (PQsetnonblocking(link->conn, 1) != 0 || PQenterPipelineMode(link->conn) != 1)
+    if (PQenterPipelineMode(link->conn) != 1)
         return away(link, "the pipeline cannot be entered", err);
     for (enum postgres_statement i = first; i <= last && status == STATUS_OK; i++)
         status = prepare(link, i, err);
@@ -305,38 +352,6 @@ enum status link_flush(struct postgres_link *link, bool ends, struct error *err)
 }
 
 /* ---- answers ---- */
-
-/* Until the next answer is whole. */
-static enum status wait_for_answer(struct postgres_link *link, struct error *err)
-{
-    assert(link->answer_ms_max > 0);
-    int64_t until_ns = clock_ticks_ns() + (int64_t)link->answer_ms_max * 1000000;
-    while (PQisBusy(link->conn)) {
-        int unsent = PQflush(link->conn);
-        int64_t left_ms = (until_ns - clock_ticks_ns()) / 1000000;
-        struct pollfd wait = { .fd = PQsocket(link->conn), .events = (short)(POLLIN | (unsent > 0 ? POLLOUT : 0)) };
-        if (unsent < 0 || wait.fd < 0)
-            return away(link, "the connection broke", err);
-        if (left_ms <= 0) {
-            link_close(link);
-            return error_set(err, STATUS_AWAY, "PostgreSQL is away: it did not answer for %d s", link->answer_ms_max / 1000);
-        }
-        if (poll(&wait, 1, left_ms < 1000 ? (int)left_ms : 1000) < 0 && errno != EINTR)
-            return away(link, strerror(errno), err);
-        if (wait.revents != 0 && PQconsumeInput(link->conn) != 1)
-            return away(link, "the connection broke", err);
-    }
-    return STATUS_OK;
-}
-
-static enum status result_next(struct postgres_link *link, PGresult **ret_result, struct error *err)
-{
-    assert(link->conn);
-    enum status status = wait_for_answer(link, err);
-    if (status == STATUS_OK)
-        *ret_result = PQgetResult(link->conn);
-    return status;
-}
 
 /* The next answer that is not the end of what was sent before a synchronisation. */
 static enum status answer_next(struct postgres_link *link, PGresult **ret_answer, struct error *err)

@@ -3,12 +3,22 @@
  *
  * libpq never blocks here: what it cannot send yet waits in its memory while answers are read, so that neither side waits
  * for the other. An answer that does not come in time ends the connection, as does whatever breaks it: STATUS_AWAY.
+ * Also a commit may never be answered, while a standby for which the server waits is gone.
  */
 #ifndef STORE_POSTGRES_LINK_H
 #define STORE_POSTGRES_LINK_H
 
 #include "store/postgres/params.h"
 #include "store/postgres/statement.h"
+
+#include <limits.h>
+
+/* For how long an answer is waited for. */
+enum {
+    LINK_ANSWER_MS = 30000,
+    LINK_ANSWER_MS_BACK = 10000, /* by who asks again if there is none */
+    LINK_ANSWER_MS_ANY = INT_MAX, /* of what takes its time in a large store, at the start or for a person */
+};
 
 struct postgres_link {
     PGconn *conn;   /* NULL: it is closed */
@@ -32,7 +42,8 @@ struct postgres_server {
 };
 
 /* `address` is a URL or a connection string as libpq takes them. STATUS_AWAY: it cannot be reached. */
-enum status link_open(struct postgres_link *link, const char *address, const char *settings, struct error *err) MUST_CHECK;
+enum status link_open(struct postgres_link *link, const char *address, const char *settings, int answer_ms_max,
+                      struct error *err) MUST_CHECK;
 void link_close(struct postgres_link *link);
 enum status link_server(struct postgres_link *link, struct postgres_server *ret_server, struct error *err) MUST_CHECK;
 

@@ -141,7 +141,7 @@ static enum status connect(struct store *base, struct postgres_link *link, struc
     assert(base->ops == &postgres_store_ops);
     return link_open(link, ((struct postgres_store *)base)->address,
                      "SET client_min_messages = warning; SET bytea_output = hex; SET enable_seqscan = off; SET jit = off",
-                     err);
+                     LINK_ANSWER_MS_ANY, err);
 }
 
 static bool is_number(char type)

@@ -270,8 +270,7 @@ static enum status node_connect(struct postgres_store *store, struct error *err)
 {
     assert(!store->node.link.conn);
     struct postgres_node *node = &store->node;
-    enum status status = link_open(&node->link, store->address, postgres_settings_node, err);
-    node->link.answer_ms_max = NODE_ANSWER_MS_MAX;
+    enum status status = link_open(&node->link, store->address, postgres_settings_node, NODE_ANSWER_MS_MAX, err);
     if (status == STATUS_OK)
         status = link_prepare(&node->link, STATEMENTS_NODE_FIRST, STATEMENTS_NODE_LAST, err);
     if (status != STATUS_OK)

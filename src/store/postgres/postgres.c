@@ -42,7 +42,9 @@ static enum status writer_lock(struct postgres_store *store, bool first, struct 
                                     : "SELECT pg_try_advisory_lock(" WRITER_LOCK ")";
     bool locked = false;
     enum status status = lock_try(&store->link, sql, first ? LOCK_TRIES : 1, &locked, err);
-    if (status == STATUS_OK && !locked && !first)
+    if (status == STATUS_OK && locked)
+        status = postgres_number(&store->link, "SELECT pg_backend_pid()", &store->term.pid, err);
+    else if (status == STATUS_OK && !first)
         status = old_connection_end(store, err);
     if (status != STATUS_OK || locked)
         return status;
@@ -65,7 +67,7 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
     int64_t sealed = 0;
     snprintf(sql, sizeof sql,
              "UPDATE chain SET term = term + 1 WHERE id = %" PRId64 " AND session = %" PRId64
-             " RETURNING term, batch, number, encode(hash, 'hex'), pg_backend_pid()",
+             " RETURNING term, batch, number, encode(hash, 'hex')",
              store->chain, store->shared ? store->base.session : 0);
     enum status status = link_ask(&store->link, sql, &answer, err);
     if (status != STATUS_OK)
@@ -82,7 +84,6 @@ static enum status chain_take(struct postgres_store *store, bool first, struct e
         term = strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
         progress->batch = strtoll(PQgetvalue(answer, 0, 1), NULL, 10);
         progress->event_last = strtoll(PQgetvalue(answer, 0, 2), NULL, 10);
-        store->term.pid = strtoll(PQgetvalue(answer, 0, 4), NULL, 10);
         if (first)
             atomic_store(&store->term.sealed, progress->batch);
     }
@@ -110,7 +111,8 @@ enum status postgres_connect(struct postgres_store *store, bool first, struct er
     struct postgres_link *link = &store->link;
     int version;
     claimed_forget(store);
-    enum status status = link_open(link, store->address, postgres_settings_writer, err);
+    enum status status = link_open(link, store->address, postgres_settings_writer,
+                                   first ? LINK_ANSWER_MS : LINK_ANSWER_MS_BACK, err);
     if (status == STATUS_OK)
         status = server_look(link, store->address, store->settings.sync_always, err);
     if (status == STATUS_OK && first)
@@ -134,6 +136,7 @@ enum status postgres_connect(struct postgres_store *store, bool first, struct er
         status = link_prepare(link, STATEMENTS_WRITER_FIRST, STATEMENTS_WRITER_LAST, err);
     if (status != STATUS_OK)
         link_close(link);
+    link->answer_ms_max = LINK_ANSWER_MS;
     return status;
 }
 
@@ -300,6 +303,7 @@ static enum status store_start(struct postgres_store *store, struct error *err)
     assert(!store->is_writer);
     bool whole = true;
     enum status status = postgres_connect(store, true, err);
+    store->link.answer_ms_max = LINK_ANSWER_MS_ANY;
     if (status == STATUS_OK)
         status = facts_read(store, &whole, err);
     if (status == STATUS_OK && lane_table_init(&store->lanes, store->base.seed, slice_from(store->own_tenant)) != STATUS_OK)
@@ -308,6 +312,7 @@ static enum status store_start(struct postgres_store *store, struct error *err)
     store->lanes.shared = store->shared;
     if (status == STATUS_OK)
         status = lanes_read(store, err);
+    store->link.answer_ms_max = LINK_ANSWER_MS;
     if (status == STATUS_OK)
         status = link_prepare(&store->link, STATEMENTS_WRITER_FIRST, STATEMENTS_WRITER_LAST, err);
     return status == STATUS_OK && !whole ? trail_tell_broken(store, err) : status;

@@ -36,8 +36,8 @@ static struct reading reading_of(struct store_reader *base, struct arena *memory
 static enum status connect(struct postgres_reader *reader, struct error *err)
 {
     assert(!reader->link.conn);
-    enum status status = link_open(&reader->link, reader->store->address, postgres_settings_reader, err);
-    reader->link.answer_ms_max = READER_ANSWER_MS_MAX;
+    enum status status =
+        link_open(&reader->link, reader->store->address, postgres_settings_reader, READER_ANSWER_MS_MAX, err);
     if (status == STATUS_OK)
         status = link_prepare(&reader->link, STATEMENTS_READER_FIRST, STATEMENTS_READER_LAST, err);
     if (status != STATUS_OK)

@@ -304,6 +304,7 @@ static enum status step_run(struct postgres_link *link, int step, struct error *
              "INSERT INTO meta VALUES ('schema', %d), ('schema_oldest_writer', %d) ON CONFLICT (name) DO UPDATE SET value ="
              " excluded.value; COMMIT",
              step, steps[step - 1].oldest_writer);
+    link->answer_ms_max = LINK_ANSWER_MS_ANY;
     enum status status = link_run(link, "BEGIN", err);
     if (status == STATUS_OK && step == 1)
         status = link_run(link, "CREATE TABLE meta (name text PRIMARY KEY, value bigint NOT NULL)", err);
@@ -311,6 +312,7 @@ static enum status step_run(struct postgres_link *link, int step, struct error *
         status = link_run(link, steps[step - 1].sql, err);
     if (status == STATUS_OK)
         status = link_run(link, after, err);
+    link->answer_ms_max = LINK_ANSWER_MS;
     struct error ignored;
     if (status != STATUS_OK && status != STATUS_AWAY && link_run(link, "ROLLBACK", &ignored) != STATUS_OK)
         return STATUS_AWAY;
