@@ -34,6 +34,17 @@ destinations:
     smtp: { from: ops@example.org }
     ses: { region: sa-east-1, configuration_set: billing, session_token: "Token/+==" }
     retry: { base: 100ms, cap: 200ms, throttle_min: 100ms }
+  ruled:
+    preset: email
+    transport: ses
+    url: http://127.0.0.1:$(cat "$work/ses-port")
+    allow_private: true
+    username: AKIDEXAMPLE
+    password: \${file:$work/secret}
+    ses: { region: sa-east-1 }
+    smtp: { from: ops@example.org }
+    response_max: 1KB
+    errors: { permanent: [MESSAGE_REJECTED] }
   strange:
     preset: email
     transport: ses
@@ -45,7 +56,7 @@ destinations:
     smtp: { from: ops@example.org }
 END
 ask check -c "$work/insist.yaml"
-check "the configuration is valid" ended 0 'valid; 2 destinations'
+check "the configuration is valid" ended 0 'valid; 3 destinations'
 sed 's/region: sa-east-1, //' "$work/insist.yaml" >"$work/bad.yaml"
 ask check -c "$work/bad.yaml"
 check "without a region it is not" ended 2 'needs ses.region'
@@ -83,10 +94,13 @@ check "another secret is refused" until_true says S-1 'ses:SignatureDoesNotMatch
 check "and holds" says S-1 '"class":"blocked"'
 
 bulk() { # ID ADDRESS...
-    id=$1 entries=
-    shift
+    bulk_to mail "$@"
+}
+bulk_to() { # DESTINATION ID ADDRESS...
+    to=$1 id=$2 entries=
+    shift 2
     for address in "$@"; do entries="$entries{\"Destination\":{\"ToAddresses\":[\"$address\"]}},"; done
-    ask add mail --id "$id" --tenant "$id" --data "{\"FromEmailAddress\":\"ops@example.org\",\"BulkEmailEntries\":[${entries%,}],\"DefaultContent\":{}}"
+    ask add "$to" --id "$id" --tenant "$id" --data "{\"FromEmailAddress\":\"ops@example.org\",\"BulkEmailEntries\":[${entries%,}],\"DefaultContent\":{}}"
 }
 bulk L-1 a@example.net b@example.net
 check "a bulk whose entries are all taken is delivered" until_true state_is completed L-1
@@ -101,6 +115,13 @@ check "an entry that may pass is not lost by one before it that never will" unti
 check "nor by its name in the same answer" says L-4 '"class":"throttled"'
 bulk L-5 MESSAGE_REJECTED@error.test @error.test
 check "one of which an entry says nothing is in doubt" until_true says L-5 '"class":"in_doubt"'
+bulk_to ruled R-1 MESSAGE_REJECTED@error.test MESSAGE_REJECTED@error.test
+check "a rule of the destination's own has its way with all of a bulk" until_true says R-1 '"dead_code":"PERMANENT_ERROR"'
+bulk_to ruled R-2 MESSAGE_REJECTED@error.test ACCOUNT_THROTTLED@error.test
+check "and not with an entry that may pass" until_true says R-2 'ses:ACCOUNT_THROTTLED'
+check "though the name stands in the answer" says R-2 '"class":"throttled"'
+bulk_to ruled R-3 long@broken.test b@example.net
+check "an answer that is not read to its end is in doubt, whatever its beginning says" until_true says R-3 '"class":"in_doubt"'
 for kind in page cut empty; do
     bulk "B-$kind" "$kind@broken.test"
     ask add mail --id "M-$kind" --tenant "$kind" --data "{\"to\":\"$kind@broken.test\",\"text\":\"x\"}"

@@ -3,7 +3,7 @@
 Writes its port to FOLDER/ses-port and keeps what comes: FOLDER/ses has one line a call, as JSON, with the raw message decoded.
 Every call's signature is computed again, from the description of SigV4 and with nothing of the sender's: one that differs is
 answered as AWS does. A recipient NAME@error.test gets the error NAME, told in the header, in the body or in both. One of
-broken.test gets success in a body that is none of SES.
+broken.test gets success in a body that is none of SES, or very long.
 """
 import base64
 import hashlib
@@ -57,7 +57,8 @@ def verified(request, body):
     return None if hmac.compare_digest(hmac.new(signing, text.encode(), hashlib.sha256).hexdigest(), signature) else "SignatureDoesNotMatch"
 
 
-BROKEN = {"page": "<html>welcome</html>", "cut": '{"MessageId": "0100-', "empty": "{}"}
+LONG = [{"Status": "MESSAGE_REJECTED", "Error": "no"}] + [{"Status": "SUCCESS", "MessageId": f"bulk-{i}"} for i in range(100)]
+BROKEN = {"page": "<html>welcome</html>", "cut": '{"MessageId": "0100-', "empty": "{}", "long": json.dumps({"BulkEmailEntryResults": LONG})}
 
 
 def broken(call):

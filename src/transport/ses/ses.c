@@ -290,6 +290,7 @@ static enum outcome ses_answer_read(const struct http_response *response, const 
         reference_add(ret_reference, text_of(body, "MessageId"));
     } else {
         response->reading->refused = response->body_cut ? "it is too long" : "it names no message, as SES does";
+        certain = response->body_cut ? OUTCOME_IN_DOUBT : OUTCOME_NONE; /* a rule would find one entry's failure in it */
     }
     if (ret_code->len == 0) {
         buffer_append(ret_code, SLICE("http:"));
