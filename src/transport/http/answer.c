@@ -343,6 +343,19 @@ bool http_code_is(const struct text_list *rules, struct slice code)
     return false;
 }
 
+enum query_answer http_query_read(const struct query_config *query, struct slice code)
+{
+    if (http_code_is(&query->delivered, code))
+        return QUERY_DELIVERED;
+    if (http_code_is(&query->absent, code))
+        return QUERY_ABSENT;
+    if (http_code_is(&query->rejected, code))
+        return QUERY_REJECTED;
+    if (http_code_is(&query->pending, code))
+        return QUERY_PENDING;
+    return QUERY_UNCLEAR;
+}
+
 void http_redirect_append(long status, struct slice headers, struct buffer *out)
 {
     struct slice location = http_header(headers, SLICE("Location"));

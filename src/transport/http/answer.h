@@ -59,6 +59,9 @@ void http_reference_find(const struct text_list *places, const struct http_respo
 /* Whether any rule of the list is this code. "2xx" and its like mean the status, never a destination's own code. */
 bool http_code_is(const struct text_list *rules, struct slice code);
 
+/* What the code means for the job that was asked about. */
+enum query_answer http_query_read(const struct query_config *query, struct slice code);
+
 /* Of a redirect, where it leads: nobody follows it, so somebody must change the url. */
 void http_redirect_append(long status, struct slice headers, struct buffer *out);
 

@@ -166,19 +166,6 @@ static bool request_went_out(const struct exchange *exchange)
     return exchange->line.connected && (request_bytes > 0 || uploaded > 0);
 }
 
-static enum query_answer query_of(const struct query_config *query, struct slice code)
-{
-    if (http_code_is(&query->delivered, code))
-        return QUERY_DELIVERED;
-    if (http_code_is(&query->absent, code))
-        return QUERY_ABSENT;
-    if (http_code_is(&query->rejected, code))
-        return QUERY_REJECTED;
-    if (http_code_is(&query->pending, code))
-        return QUERY_PENDING;
-    return QUERY_UNCLEAR;
-}
-
 static bool is_asking(const struct exchange *exchange)
 {
     return exchange->send->job->step != STEP_SEND;
@@ -196,6 +183,12 @@ static const struct text_list *code_places(const struct exchange *exchange)
     return is_asking(exchange) && asked->count > 0 ? asked : &exchange->send->destination->error_code;
 }
 
+/* Only then does it matter whether the reference was sought to the end. */
+static bool is_unreferenced(const struct exchange *exchange)
+{
+    return exchange->send->destination->delivered_when == DELIVERED_BY_REFERENCE && exchange->words.reference.len == 0;
+}
+
 /* Code and reference. In the loop's thread or in the searcher's: it touches nothing but the exchange. */
 static void search_run(struct search *search)
 {
@@ -207,17 +200,17 @@ static void search_run(struct search *search)
                                       .body = buffer_slice(&exchange->body),
                                       .body_cut = exchange->body_cut,
                                       .reading = &reading };
-    if (exchange->http->settings.dialect) {
-        exchange->certain = exchange->http->settings.dialect->read(&response, destination, &exchange->words.code,
-                                                                   &exchange->words.reference);
-        exchange->not_searched = reading.refused;
-        return;
-    }
-    http_code_find(code_places(exchange), &response, classifier_namespace(destination->policy.classifier),
-                   &exchange->words.code);
-    if (!is_asking(exchange))
-        http_reference_find(&destination->reference, &response, &exchange->words.reference);
+    const struct http_dialect *dialect = exchange->http->settings.dialect;
+    if (dialect)
+        exchange->certain = dialect->read(&response, destination, &exchange->words.code, &exchange->words.reference);
+    else
+        http_code_find(code_places(exchange), &response, classifier_namespace(destination->policy.classifier),
+                       &exchange->words.code);
     exchange->not_searched = reading.refused;
+    if (!dialect && !is_asking(exchange))
+        http_reference_find(&destination->reference, &response, &exchange->words.reference);
+    if (is_unreferenced(exchange))
+        exchange->not_searched = reading.refused;
     http_reading_release(&reading);
 }
 
@@ -241,8 +234,7 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     const struct destination_config *destination = exchange->send->destination;
     struct slice headers = buffer_slice(&exchange->headers);
     bool success = http_code_is(&destination->success, buffer_slice(&words->code));
-    bool unreferenced = destination->delivered_when == DELIVERED_BY_REFERENCE && words->reference.len == 0;
-    answer->unconfirmed = !is_asking(exchange) && ((unreferenced && (success || exchange->status / 100 == 2)) ||
+    answer->unconfirmed = !is_asking(exchange) && ((is_unreferenced(exchange) && (success || exchange->status / 100 == 2)) ||
                                                    (exchange->not_searched && success));
     struct slice shown = slice_trim(buffer_slice(&exchange->body));
     if (shown.len > TEXT_BODY_BYTES_MAX)
@@ -263,9 +255,9 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     answer->retry_after_ms = http_retry_after_ms(http_header(headers, SLICE("Retry-After")),
                                                  exchange->http->settings.now(exchange->http->settings.context));
     answer->slow_all = exchange->status == 429 || exchange->status == 503;
+    bool unread = exchange->not_searched && slice_has_prefix(buffer_slice(&words->code), SLICE("http:"));
     if (is_asking(exchange)) /* a code that was not sought may be any: the status alone says nothing of the job */
-        answer->query = exchange->not_searched ? QUERY_UNCLEAR
-                                               : query_of(query_asked(exchange), buffer_slice(&words->code));
+        answer->query = unread ? QUERY_UNCLEAR : http_query_read(query_asked(exchange), buffer_slice(&words->code));
     else
         answer->outcome = success && !answer->unconfirmed ? OUTCOME_DELIVERED : exchange->certain;
 }
