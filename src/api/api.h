@@ -68,6 +68,7 @@ struct forward {
     int64_t asked_ms, begun_ms; /* when it was sent; when its answer began, later by what it was paused; 0: not yet */
     int64_t paused_ms;          /* since when, for want of memory; 0: it is not */
     bool too_long;
+    bool sent, repeated; /* there was a connection for it; there was a second, for which it is none */
     struct forward *next;
 };
 

@@ -17,6 +17,7 @@ enum {
     CONNECT_MS_MAX = 2000,
     SILENT_MS_MAX = 6000, /* of the other machine's network: who is silent for longer is taken for dead by the store too */
     BEGIN_MS_MAX = 15000, /* an owner that needs longer for an order is not well, though it beats */
+    REUSED_S_MAX = 30,    /* of rest: after a minute the other end closes a connection, perhaps while it is written to */
     ANSWER_S_MAX = 90,    /* whatever is the matter: a worker may wait for 60 */
     POLL_MS = 1000,
     SWEEP_MS = 250,   /* while something is under way */
@@ -113,6 +114,22 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
     return size * count;
 }
 
+/*
+ * When a reused connection ends before the answer, libcurl sends the request again on a new one. The owner may have carried
+ * out the first; only a question may be repeated.
+ */
+static int on_sending(void *context, char *remote, char *local, int remote_port, int local_port)
+{
+    struct forward *forward = context;
+    (void)remote;
+    (void)local;
+    (void)remote_port;
+    (void)local_port;
+    forward->repeated = forward->sent && strcmp(forward->method, "GET") != 0;
+    forward->sent = true;
+    return forward->repeated ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 /* A machine that is gone closes nothing. Where an option is not known, the call lasts as long as any. */
 static int on_socket(void *context, curl_socket_t fd, curlsocktype purpose)
 {
@@ -159,8 +176,11 @@ static void options_set(CURL *curl, struct forward *forward, struct curl_slist *
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, forward);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, forward);
     curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_sending);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, forward);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS_MAX);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_S_MAX);
+    curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, (long)REUSED_S_MAX);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -219,15 +239,13 @@ static void unpause_all(struct forwarder *forwarder)
 static void forward_take_out(struct forwarder *forwarder, struct forward *forward)
 {
     struct forward **link = &forwarder->out;
-    curl_off_t sent = 0;
     while (*link != forward)
         link = &(*link)->next;
     *link = forward->next;
     forwarder->held -= forward->answer.body.len;
     if (forwarder->favoured == forward)
         forwarder->favoured = NULL;
-    curl_easy_getinfo(forward->curl, CURLINFO_PRETRANSFER_TIME_T, &sent); /* 0: there was no connection yet */
-    forward->answer.reached = sent > 0;
+    forward->answer.reached = forward->sent;
     curl_multi_remove_handle(forwarder->multi, forward->curl);
     curl_slist_free_all(forward->sent_headers);
     curl_easy_cleanup(forward->curl);
@@ -264,6 +282,8 @@ static void finish(struct forwarder *forwarder, const CURLMsg *message)
         forward_end(forwarder, forward);
         return;
     }
+    if (forward->repeated)
+        result = CURLE_GOT_NOTHING;
     const char *failure = forward->too_long ? "its answer is too long" : curl_easy_strerror(result);
     tell(forwarder, forward, failure);
     forward_fail(forwarder, forward, failure);

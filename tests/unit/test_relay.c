@@ -208,6 +208,35 @@ static void what_is_no_answer_is_told(void **state)
     receiver_free(owner);
 }
 
+/* A kept connection ends without an answer: an order may have been carried out, and is not sent again unseen. */
+static void an_order_is_sent_once(void **state)
+{
+    static const struct { const char *method, *path, *body; int status; size_t requests; } rows[] = {
+        { "POST", "/v1/destinations/web/pause", "{}", 503, 2 },
+        { "POST", "/v1/leases", "{\"destination\":\"yard\"}", 503, 2 },
+        { "GET", "/v1/destinations/web", NULL, 200, 3 },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        static const struct receiver_reply replies[] = {
+            { .headers = JSON_TYPE, .body = "{}" }, { .fate = FATE_CLOSE }, { .headers = JSON_TYPE, .body = "{\"again\":true}" },
+        };
+        struct receiver *owner = receiver_new(NULL);
+        struct api_fixture *fixture = begin(owner, 1 << 20);
+        receiver_script(owner, replies, COUNT_OF(replies));
+        struct reply reply = http_do(fixture, "GET", "/v1/destinations/web", NULL);
+        assert_int_equal(reply.status, 200);
+        reply_release(&reply);
+        reply = http_do(fixture, rows[i].method, rows[i].path, rows[i].body);
+        check(reply.status == rows[i].status && receiver_requests(owner) == rows[i].requests, "%s %s: %d %s, %zu requests",
+              rows[i].method, rows[i].path, reply.status, reply.body, receiver_requests(owner));
+        check(reply.status == 200 || strstr(reply_text(&reply, "detail"), "may have been taken"), "%s", reply.body);
+        reply_release(&reply);
+        end(fixture);
+        receiver_free(owner);
+    }
+}
+
 static void a_node_that_nobody_reaches_has_changed_nothing(void **state)
 {
     struct receiver *owner = receiver_new(NULL), *deaf = receiver_new(&(struct receiver_settings){ .deaf = true });
@@ -641,6 +670,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_goes_as_it_came_and_comes_as_it_is),
         cmocka_unit_test(what_is_no_answer_is_told),
+        cmocka_unit_test(an_order_is_sent_once),
         cmocka_unit_test(a_node_that_nobody_reaches_has_changed_nothing),
         cmocka_unit_test(a_crowd_that_waits_for_a_dead_owner_stops_nobody),
         cmocka_unit_test(workers_that_wait_leave_room_for_an_order),
