@@ -354,6 +354,43 @@ def the_last_choice_is_shown(scene):
               page.run("document.querySelector('nav').innerHTML"))
 
 
+def on_asking(script):
+    """`script` with `path` and `options`: what is answered instead of the daemon's answer; undefined: that one."""
+    return ("window.plain ??= fetch; window.fetch = (path, options) => {"
+            f" const made = ((path, options) => {{ {script} }})(String(path), options); return made ?? plain(path, options); }}; true")
+
+
+AS_BEFORE = "window.fetch = plain; true"
+
+
+def no_screen_waits_for_another(scene):
+    """What the one before has asked for is given up, be it answered or not."""
+    tap, page = scene.tap, scene.page
+    page.run("window.held = []; " + on_asking("if (path.startsWith('v1/tenants')) return new Promise(() => held.push(options.signal));"))
+    page.run("location.hash = '#/tenants'")
+    tap.check(page.until("held.length > 0"), "a screen asks, and has no answer", page.text("#view"))
+    page.run("location.hash = '#/incidents'")
+    tap.check(page.until("document.querySelector('#view section')?.getAttribute('aria-label') === 'Incidents'"),
+              "another is opened and does not wait for it", page.text("body"))
+    tap.check(page.run("held.length === 1 && held[0].aborted"), "what was asked is given up", page.run("held.length"))
+    page.run(AS_BEFORE)
+
+
+def a_fault_is_not_the_end(scene):
+    """An answer that the page cannot show is told, and the page goes on asking."""
+    tap, page = scene.tap, scene.page
+    told = f"(!document.querySelector('#banner').hidden && {BANNER}.startsWith('The page has a fault'))"
+    for what, screen, odd in (("to draw", "alerts", "{}"), ("to read", "jobs", "null")):
+        page.run("window.asked = 0; " + on_asking(f"if (path.startsWith('v1/{screen}?')) {{ asked++; return Promise.resolve(new Response('{odd}')); }}"))
+        with scene.meant("TypeError"):
+            page.run(f"location.hash = '#/{screen}'")
+            tap.check(page.until(told), f"a fault {what} is told", page.text("body"))
+            before = page.run("asked")
+            tap.check(page.until(f"asked > {before}"), "and it is asked again", page.text("body"))
+            page.run(AS_BEFORE)
+            tap.check(page.until(f"!!document.querySelector('#view section.panel') && !{told}"), "until it is well", page.text("body"))
+
+
 def stays_small(scene):
     """A long queue costs it nothing: it asks for counts, never for lists of jobs."""
     tap, page, daemon = scene.tap, scene.page, scene.daemon
@@ -423,15 +460,31 @@ def odd_addresses_open(scene):
         scene.browser.order("Target.closeTarget", {"targetId": page.target})
 
 
+def one_refusal_is_not_all(scene):
+    """What a token may not see is told where it would be; the token stays, and so does all else."""
+    tap, page = scene.tap, scene.page
+    for hash_ in ("#/jobs?tenant=other", "#/job/other/m0"):
+        page.run(f"location.hash = '{hash_}'")
+        tap.check(page.until("document.querySelector('#view').innerText.includes('may act for tenant \"t\" only')"), f"{hash_} is refused in its place",
+                  page.text("body"))
+        tap.check(page.run("document.querySelector('#login').hidden && !document.querySelector('#view').hidden"), "no other token is asked for",
+                  page.text("body"))
+    page.run("location.hash = '#/job/t/m0'")
+    tap.check(page.until("!!document.querySelector('#view .timeline li')"), "what it may see is shown with all that belongs to it", page.text("#view"))
+    page.run("location.hash = '#/'")
+    tap.check(page.until("!!document.querySelector('#destinations')"), "and so is the rest", page.text("#view"))
+
+
 def tokens_are_asked_for(scene):
     tap = scene.tap
-    names = {"reader-0123456789abcdef": ["read"], "operator-0123456789abcdef": ["read", "operate"]}
+    names = {"reader-0123456789abcdef": ["read"], "operator-0123456789abcdef": ["read", "operate"], "tenant-0123456789abcdef": ["read"]}
     path = os.path.join(scene.folder, "tokens.yaml")
     with open(path, "w") as out:
         out.write("tokens:\n")
         for secret, scopes in names.items():
             digest = hashlib.sha256(secret.encode()).hexdigest()
-            out.write(f"  - {{ name: {secret[:6]}, sha256: {digest}, scopes: [{', '.join(scopes)}] }}\n")
+            bound = ", tenant: t" if secret.startswith("tenant") else ""
+            out.write(f"  - {{ name: {secret[:6]}, sha256: {digest}, scopes: [{', '.join(scopes)}]{bound} }}\n")
     scene.daemon.stop()
     scene.daemon.write_config(DESTINATIONS % scene.receiver.port, f"auth: {{ tokens_file: {path} }}\n")
     scene.daemon.start(wait=True)
@@ -474,6 +527,13 @@ def tokens_are_asked_for(scene):
     page.key("Enter", 13, "\r")
     tap.check(page.until("document.querySelector('tr[data-name=mail] .acts button')?.checkVisibility()"),
               "who may act is offered it", page.text("#destinations"))
+    page.click("#forget")
+    tap.check(page.until("!document.querySelector('#login').hidden"), "it can be forgotten, too")
+    page.run("document.querySelector('#token').focus()")
+    page.type("tenant-0123456789abcdef")
+    page.key("Enter", 13, "\r")
+    tap.check(page.until("!!document.querySelector('#destinations')"), "a tenant's opens the page", page.text("body"))
+    one_refusal_is_not_all(scene)
     told = [one for one in page.addresses if "0123456789abcdef" in one]
     tap.check(not told and "0123456789abcdef" not in page.run("location.href"), "no address has the token", told)
     odd = [one for one in page.complaints if "401" not in one and "403" not in one]
@@ -505,6 +565,8 @@ def main():
         stays_small(scene)
         with scene.meant("/v1/events/stream"):
             falls_back_to_asking(scene)
+        no_screen_waits_for_another(scene)
+        a_fault_is_not_the_end(scene)
         scene.nothing_odd()
         corrections_change_nothing_else(scene)
         odd_addresses_open(scene)

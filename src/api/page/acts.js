@@ -145,7 +145,7 @@ export async function redrive(filter) {
 /* How far a purge is, by how many dead letters there are at all. */
 async function watched(all, done) {
   const bar = el("progress", { max: all, "aria-label": t("act.purge") });
-  const left = async () => (await ask("v1/stats")).totals.dead;
+  const left = async () => (await ask("v1/stats", { stays: true })).totals.dead;
   const before = await left();
   $("confirm-text").append(bar);
   const timer = setInterval(() => left().then((now) => (bar.value = Math.max(0, Math.min(all, before - now))), () => {}), 500);

@@ -51,13 +51,18 @@ async function readOn(at, path, member, filter) {
   return true;
 }
 
+/* The next refresh tells of a refusal. */
+function untold(error) {
+  if (!(error instanceof Refusal)) throw error;
+}
+
 /* Where few of many match, the daemon looks at some thousands for each answer: so it is asked on, until there is something to show. */
 async function lookOn(at, path, member, filter) {
   at.state.looking = true;
   try {
     while (at.data.next && at.data.rows.length < FOUND_LEAST && await readOn(at, path, member, filter));
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error; // the next refresh tells
+    untold(error);
   }
   at.state.looking = false;
   redraw();
@@ -93,7 +98,7 @@ export function listEnd(at, path, member, filter = at.query) {
     setTimeout(() => lookOn(at, path, member, filter));
   }
   if (at.state.looking) return el("p", { class: "hint", role: "status", text: t("looking") });
-  return at.data.next ? button(t("more"), () => readOn(at, path, member, filter)) : at.data.rows.length ? null : el("p", { class: "hint", text: t("none_match") });
+  return at.data.next ? button(t("more"), () => readOn(at, path, member, filter).catch(untold)) : at.data.rows.length ? null : el("p", { class: "hint", text: t("none_match") });
 }
 
 /* Beside the list where there is room for both; a new tab and a small screen get the whole of it. */

@@ -3,7 +3,7 @@
  * sent as Authorization, so that no address has it.
  *
  * The screen's figures are asked for when the stream of events says that something happened, and every few seconds anyhow;
- * without the stream only that; and not at all while nobody looks.
+ * without the stream only that; and not at all while nobody looks. What the screen before has asked for is given up.
  */
 import { setSkew, t } from "./words.js";
 
@@ -20,7 +20,7 @@ const TOKEN_KEY = "insist.token";
 
 export const known = { stats: null, scopes: null, tenant: null };
 export const events = []; // newest first
-export const line = { lastOk: 0, since: 0, failed: "", streaming: false, needsToken: false };
+export const line = { lastOk: 0, since: 0, failed: "", fault: "", streaming: false, needsToken: false }; // `fault`: of the page itself
 const hooks = { load: async () => {}, draw: () => {}, line: () => {}, event: () => {}, token: () => {} };
 
 export const mayOperate = () => !known.scopes || known.scopes.includes("operate");
@@ -59,9 +59,13 @@ async function refusalOf(response) {
   return new Refusal(response.status, problem.detail || t("answered_with", { status: String(response.status) }), type);
 }
 
-async function fetched(path, { method = "GET", body, accept, patience = ANSWER_MS } = {}, take) {
-  const give = new AbortController();
-  const timer = setTimeout(() => give.abort(), patience);
+let reads = new AbortController(); // what was asked for the screen that is shown
+
+/* `stays`: also when another screen is opened, as whatever is no mere question. */
+async function fetched(path, { method = "GET", body, accept, patience = ANSWER_MS, stays = method !== "GET" } = {}, take) {
+  const give = new AbortController(), left = stays ? null : reads.signal, end = () => give.abort();
+  const timer = setTimeout(end, patience);
+  left?.addEventListener("abort", end);
   try {
     const more = { ...(body ? { "Content-Type": "application/json" } : {}), ...(accept ? { Accept: accept } : {}) };
     const response = await fetch(path, {
@@ -75,12 +79,13 @@ async function fetched(path, { method = "GET", body, accept, patience = ANSWER_M
     throw new Refusal(0, give.signal.aborted ? t("no_answer", { time: `${patience / 1000} s` }) : t("no_connection"));
   } finally {
     clearTimeout(timer);
+    left?.removeEventListener("abort", end);
   }
 }
 
 export const ask = (path, options) => fetched(path, options, (response) => response.json());
 export const askText = (path, accept) => fetched(path, { accept }, (response) => response.text());
-export const askBlob = (path) => fetched(path, { accept: "*/*" }, (response) => response.blob());
+export const askBlob = (path) => fetched(path, { accept: "*/*", stays: true }, (response) => response.blob());
 export const post = (path, body = {}, patience) => ask(path, { method: "POST", body, patience });
 
 export function query(values) {
@@ -105,7 +110,8 @@ export async function askIfThere(path, name = path) {
     return await ask(path);
   } catch (error) {
     const gone = error.status === 405 || (error.status === 404 && (!error.type || error.type === "not_found"));
-    if (!gone && error.status !== 403) throw error;
+    const may = error.status !== 403 || /[?&]tenant=/.test(path); // what is refused of one tenant is there for another
+    if (!gone && may) throw error;
     missing.add(name);
     return null;
   }
@@ -141,33 +147,54 @@ export async function refresh() {
   timer = 0;
   refreshing = true;
   again = false;
-  const began = Date.now(), asked = token();
+  const began = Date.now(), asked = token(), mine = reads;
+  const refused = await Promise.all([readStats(false), hooks.load()]).then(() => null, (error) => error);
+  if (mine !== reads) return; // another screen is shown, and asks for itself
+  refreshing = false;
+  refreshedAt = Date.now();
+  cost = refreshedAt - began;
+  heed(refused, asked);
   try {
-    await Promise.all([readStats(false), hooks.load()]);
-    line.lastOk = Date.now();
-    line.failed = "";
-    retryMs = 1000;
+    if (known.stats && !line.needsToken) hooks.draw();
+    hooks.line();
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    if (error.status === 401 || error.status === 403) needToken(error, asked);
-    if (!line.failed) line.since = Date.now();
-    line.failed = error.message;
-    retryMs = Math.min(retryMs * 1.5, POLL_MS);
-  } finally {
-    refreshing = false;
-    refreshedAt = Date.now();
-    cost = refreshedAt - began;
+    tellFault(error);
   }
-  if (known.stats && !line.needsToken) hooks.draw();
-  hooks.line();
   wish(again ? 0 : line.failed ? retryMs : POLL_MS);
 }
 
-/* At once, for a screen that was just opened or an act that was just done. */
+/* `refused`: null where all was answered. */
+function heed(refused, asked) {
+  const answered = !refused || !(refused instanceof Refusal);
+  line.fault = "";
+  if (!answered && (refused.status === 401 || refused.status === 403)) needToken(refused, asked);
+  if (!answered && !line.failed) line.since = Date.now();
+  line.failed = answered ? "" : refused.message;
+  retryMs = answered ? 1000 : Math.min(retryMs * 1.5, POLL_MS);
+  if (!refused) line.lastOk = Date.now();
+  else if (answered) tellFault(refused);
+}
+
+/* A fault of the page leaves what is shown as it was; it is told, and the next answer may be better. */
+function tellFault(error) {
+  line.fault = error.message;
+  reportError(error);
+  hooks.line();
+}
+
+/* At once, for an act that was just done. */
 export function renew() {
   refreshedAt = 0;
   statsAt = 0;
   wish(0);
+}
+
+/* At once, for a screen that was just opened: it does not wait for what the one before has asked. */
+export function begun() {
+  reads.abort();
+  reads = new AbortController();
+  refreshing = false;
+  renew();
 }
 
 /* ---- the stream ---- */
@@ -270,7 +297,7 @@ export function useToken(text) {
   events.length = 0;
   known.stats = null;
   missing.clear();
-  renew();
+  begun();
   follow();
   return true;
 }

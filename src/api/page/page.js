@@ -3,7 +3,7 @@
  */
 import { $, attribute, el, link as anchor, onRedraw, place, set, show } from "./dom.js";
 import { LANGUAGES, duration, keep, keptWord, language, loadWords, t, timeOf, zone } from "./words.js";
-import { POLL_MS, begin, decoded, known, line, renew, token, useToken } from "./live.js";
+import { POLL_MS, begin, begun, decoded, known, line, token, useToken } from "./live.js";
 import { confirmThat } from "./acts.js";
 
 const THEME_KEY = "insist.theme";
@@ -45,7 +45,7 @@ async function go() {
     if (document.activeElement !== $("find-text")) $("view").focus({ preventScroll: true });
   } else if (at.data) drawScreen();
   $("confirm").close();
-  if (!(same && at.data && at.screen.chooses)) renew(); // who only chooses from what is there need not ask for it again
+  if (!(same && at.data && at.screen.chooses)) begun(); // who only chooses from what is there need not ask for it again
 }
 
 async function load() {
@@ -55,7 +55,7 @@ async function load() {
     const data = await mine.screen.load(mine);
     if (mine === at) mine.data = data;
   } catch (error) {
-    if (![404, 405, 422].includes(error.status)) throw error;
+    if (![403, 404, 405, 422].includes(error.status)) throw error; // who may read nothing hears it of the figures that all screens have
     if (mine === at) mine.data = { refused: error };
   }
 }
@@ -64,7 +64,7 @@ function drawScreen() {
   if (!at?.data) return;
   const { refused } = at.data;
   const content = refused ? el("section", { class: "panel" }, el("h2", { text: t("nothing_here") }),
-      el("p", { class: "problem", text: refused.status === 422 || refused.type !== "not_found" ? refused.message : t("not_there") }))
+      el("p", { class: "problem", text: refused.status === 403 ? t("may_not_read", { why: refused.message }) : refused.status === 422 || refused.type !== "not_found" ? refused.message : t("not_there") }))
     : at.screen.draw(at);
   const wanted = el("div", { id: "view", tabindex: -1 }, content);
   place($("view"), wanted);
@@ -108,6 +108,7 @@ function drawBanner() {
   const banner = line.needsToken ? { tone: "info", shape: "wait", text: t("sign_in"), note: "" }
     : line.failed ? { tone: "bad", shape: "cut", text: t("disconnected"), note:
         (line.lastOk ? t("last_update", { at: timeOf(line.lastOk), time: duration(Date.now() - line.lastOk) }) + " " : "") + t("trying_again", { why: line.failed }) }
+    : line.fault ? { tone: "bad", shape: "bad", text: t("page_fault"), note: line.fault }
     : at?.data && !at.data.refused ? at.screen.banner?.(at) : null;
   show($("banner"), Boolean(banner));
   if (!banner) return;
