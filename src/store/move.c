@@ -189,7 +189,7 @@ struct moving {
     struct arena note_memory;
     struct buffer text;
     int64_t counts[MOVE_KINDS], done;
-    bool resumed;
+    bool resumed, complete; /* as of move_result */
     struct error *err;
 };
 
@@ -319,6 +319,17 @@ static enum status chains_check(const struct move *move, struct error *err)
     return status;
 }
 
+/* Whether the target is what the source is, as it is behind a move that has ended. */
+static enum status complete_look(struct moving *moving)
+{
+    assert(!moving->resumed);
+    char identity[IDENTITY_BYTES];
+    struct error ignored;
+    moving->complete = identify(moving->move->to, identity, &ignored) == STATUS_OK &&
+                       memcmp(moving->note.identity, identity, sizeof identity) == 0;
+    return moving->complete ? STATUS_OK : STATUS_CONFLICT;
+}
+
 /* From the first, or from where an earlier try has come to. */
 static enum status note_begin(struct moving *moving)
 {
@@ -334,7 +345,8 @@ static enum status note_begin(struct moving *moving)
     status = note_read(move->to, &moving->note_memory, &text, moving->err);
     if (status == STATUS_NOT_FOUND) {
         memcpy(moving->note.identity, identity, sizeof identity);
-        return empty_check(moving);
+        status = empty_check(moving);
+        return status == STATUS_CONFLICT ? complete_look(moving) : status;
     }
     if (status != STATUS_OK)
         return status;
@@ -351,12 +363,16 @@ static enum status note_begin(struct moving *moving)
 
 /* ---- behind it ---- */
 
-/* Numbers that were given may be greater where they were given in blocks. */
-static bool row_equal(enum move_kind kind, const struct move_value *a, const struct move_value *b)
+/*
+ * Numbers that were given may be greater where they were given in blocks, or by opening the store. A source that is as it
+ * was when it was moved has used none of those.
+ */
+static bool row_equal(const struct moving *moving, enum move_kind kind, const struct move_value *a,
+                      const struct move_value *b)
 {
     const struct move_kind_facts *facts = move_kind_facts(kind);
     if (kind == MOVE_META && !slice_equal(a[0].bytes, SLICE("seed")))
-        return slice_equal(a[0].bytes, b[0].bytes) && b[1].number >= a[1].number;
+        return slice_equal(a[0].bytes, b[0].bytes) && (moving->complete || b[1].number >= a[1].number);
     for (int i = 0; facts->types[i]; i++)
         if (!value_equal(&a[i], &b[i], facts->types[i]))
             return false;
@@ -389,7 +405,7 @@ static enum status compare_page(struct moving *moving, enum move_kind kind, cons
     if (theirs.count < ret_page->count)
         ret_page->count = theirs.count;
     for (size_t i = 0; i < ret_page->count; i++)
-        if (!row_equal(kind, row_of(ret_page, i), row_of(&theirs, i)))
+        if (!row_equal(moving, kind, row_of(ret_page, i), row_of(&theirs, i)))
             return differs(moving, kind, row_of(ret_page, i));
     return STATUS_OK;
 }
@@ -437,10 +453,12 @@ static enum status run(struct moving *moving, struct move_result *result)
             return status;
     }
     status = note_begin(moving);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !moving->complete)
         status = copy_all(moving);
     for (enum move_kind kind = 0; kind < MOVE_KINDS && status == STATUS_OK; kind++)
         status = compare_kind(moving, kind);
+    if (status == STATUS_CORRUPT && moving->complete)
+        return empty_check(moving); /* somebody has gone on there */
     if (status == STATUS_OK)
         status = store_check(to, moving->err);
     if (status == STATUS_OK && !result->broken)
@@ -462,6 +480,7 @@ enum status store_move(const struct move *move, struct move_result *ret_result, 
     enum status status = run(&moving, ret_result);
     memcpy(ret_result->counts, moving.counts, sizeof moving.counts);
     ret_result->resumed = moving.resumed;
+    ret_result->complete = moving.complete;
     buffer_release(&moving.text);
     arena_release(&moving.note_memory);
     return status;

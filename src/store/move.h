@@ -89,15 +89,16 @@ struct move {
 struct move_result {
     int64_t counts[MOVE_KINDS];
     bool resumed;
+    bool complete; /* an earlier try had moved all of it: nothing was written */
     bool broken; /* the source's trail did not hold before; `why` says where */
     struct error why;
     struct trail_check check; /* of the target's trail, if it holds */
 };
 
 /*
- * Moves all of it, or what is left of an earlier try. STATUS_CONFLICT: the target is not empty, or has half of something
- * else, or the source has. STATUS_CORRUPT: what is there behind it is not what was there before. STATUS_UNSUPPORTED: such a
- * store cannot be moved.
+ * Moves all of it, or what is left of an earlier try, which may be nothing. STATUS_CONFLICT: the target is not empty, or has
+ * half of something else, or the source has. STATUS_CORRUPT: what is there behind it is not what was there before.
+ * STATUS_UNSUPPORTED: such a store cannot be moved.
  */
 enum status store_move(const struct move *move, struct move_result *ret_result, struct error *err) MUST_CHECK;
 

@@ -93,7 +93,10 @@ def interrupted(tap, origin, target, config):
     result = json.loads(done.stdout) if done.returncode == 0 else {}
     tap.check(result.get("resumed") and result.get("trail_valid"), "the same command goes on and ends it", done.stdout + done.stderr)
     again = subprocess.run(command, capture_output=True, text=True)
-    tap.check(again.returncode == 1 and "is not empty" in again.stderr, "a third is refused", again.stdout + again.stderr)
+    tap.check(again.returncode == 0 and json.loads(again.stdout) == result, "a third says the same: all of it is there",
+              again.stdout + again.stderr)
+    told = subprocess.run(command[:-2], capture_output=True, text=True)
+    tap.check(told.returncode == 0 and "had been moved before" in told.stdout, "and that nothing was to do", told.stdout + told.stderr)
     verify = subprocess.run([process.INSIST, "audit", "verify", "-c", config, "--expect", result.get("head", "")],
                             capture_output=True, text=True)
     tap.check(verify.returncode == 0, "the trail holds, up to the head that was told", verify.stdout + verify.stderr)
@@ -129,6 +132,8 @@ def run(tap, daemon, server, count):
     tap.check(status == 200, "a worker ends what it had taken before", body)
     before = look(daemon)
     tap.check(daemon.stop() == 0, "it stops", daemon.said()[-2000:])
+    used = subprocess.run([process.INSIST, "migrate", "--from", first, "--to", second, "-c", daemon.config], capture_output=True, text=True)
+    tap.check(used.returncode == 1 and "is not empty" in used.stderr, "where a daemon has worked nothing is moved to", used.stdout + used.stderr)
     daemon.store = third
     daemon.write_config(DESTINATIONS)
     interrupted(tap, second, third, daemon.config)

@@ -85,7 +85,7 @@ static void append_result(const struct migration *migration, const struct move *
         json_member_int(&json, "events", result->counts[MOVE_EVENT]);
         json_member_int(&json, "lanes", result->counts[MOVE_LANE]);
         json_member_int(&json, "saved", result->counts[MOVE_SAVED]);
-        json_member_bool(&json, "resumed", result->resumed);
+        json_member_bool(&json, "resumed", result->resumed || result->complete);
         json_member_bool(&json, "trail_valid", !result->broken);
         if (!result->broken)
             json_member_text(&json, "head", head);
@@ -98,6 +98,8 @@ static void append_result(const struct migration *migration, const struct move *
                   " saved values are there, row by row what they were.\n",
                   move->to->place, result->counts[MOVE_JOB], result->counts[MOVE_EVENT], result->counts[MOVE_LANE],
                   result->counts[MOVE_SAVED]);
+    if (result->complete)
+        buffer_append_text(out, "They had been moved before: nothing was written.\n");
     if (result->broken)
         buffer_printf(out, "The trail did not hold before, and does not now: %s.\n", result->why.text);
     else
