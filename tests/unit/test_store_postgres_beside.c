@@ -559,20 +559,13 @@ static void slots_fill(const char *address)
     postgres_server_run(address, sql, NULL, 0);
 }
 
-struct beating {
-    const char *address;
-    atomic_bool over;
-};
-
-static void *beat_all(void *context)
-{
-    struct beating *beating = context;
-    while (!atomic_load(&beating->over)) {
-        postgres_server_run(beating->address, "UPDATE node SET beat = beat + 1 WHERE session > 0", NULL, 0);
-        sleep_ms(ASK_PAUSE_MS);
-    }
-    return NULL;
-}
+/* Each beats before anybody ends it for its silence, however long that takes; until it does not. */
+static const char all_beat[] =
+    "ALTER FUNCTION insist_end(bigint, bigint, bigint) RENAME TO end_silent;"
+    "CREATE FUNCTION insist_end(bigint, bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN"
+    " UPDATE node SET beat = beat + 1 WHERE session = $1; RETURN end_silent($1, $2, $3); END $$";
+static const char none_beats[] = "DROP FUNCTION insist_end(bigint, bigint, bigint);"
+                                 "ALTER FUNCTION end_silent(bigint, bigint, bigint) RENAME TO insist_end";
 
 /*
  * There are as many chains as are followed, trimmed and verified. One more node goes on with that of the node which ended
@@ -587,7 +580,6 @@ static void test_a_new_node_goes_on_with_a_chain_that_ended(void **state)
     struct store *refused = NULL;
     struct error err = { 0 };
     struct trail_check check;
-    pthread_t thread;
     (void)state;
     postgres_server_schema(address);
     struct store_fixture a = fixture_on(store_at(address, &gone));
@@ -606,12 +598,10 @@ static void test_a_new_node_goes_on_with_a_chain_that_ended(void **state)
     fixture_drop(&a);
 
     postgres_server_run(address, "UPDATE node SET session = 2000000000 + slot WHERE session = 0", NULL, 0);
-    struct beating beating = { .address = address };
-    assert_int_equal(pthread_create(&thread, NULL, beat_all, &beating), 0);
+    postgres_server_run(address, all_beat, NULL, 0);
     assert_int_equal(store_postgres_open(slice_from(address), &more, &refused, &err), STATUS_BUSY);
     assert_string_equal(err.text, "63 nodes run with this store, and it has room for no more; stop one first");
-    atomic_store(&beating.over, true);
-    pthread_join(thread, NULL);
+    postgres_server_run(address, none_beats, NULL, 0);
     struct store *started = store_at(address, &more);
     assert_int_equal(number_at(address, "SELECT count(*) FROM chain"), TRAIL_CHAINS_MAX);
     assert_int_equal(number_at(address, "SELECT count(*) FROM node WHERE session > 0"), 1);
