@@ -1,7 +1,5 @@
 #include "base/hash.h"
 
-#include <string.h>
-
 struct sip {
     uint64_t v0, v1, v2, v3;
 };

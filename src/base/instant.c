@@ -3,7 +3,6 @@
 #include "base/zone.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 /* Days since 1970-01-01 of a date in the proleptic Gregorian calendar, counting years from March. */
 static int64_t days_from_date(int year, int month, int day)

@@ -1,7 +1,6 @@
 #include "base/json.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 static const uint64_t each = 0x0101010101010101, top_bits = 0x8080808080808080;

@@ -1,8 +1,6 @@
 /* Dead letters that go to another destination when their time is over. */
 #include "config/loading.h"
 
-#include <string.h>
-
 enum { EXPORTS_IN_A_ROW_MAX = 8 };
 
 static struct place place_at(const struct settings *settings, struct config_place at)

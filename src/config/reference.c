@@ -2,8 +2,6 @@
 
 #include "base/embedded.h"
 
-#include <string.h>
-
 /* "|" would end the cell. */
 static void cell_append(struct buffer *out, const char *text)
 {

@@ -3,7 +3,6 @@
 #include "config/checks.h"
 #include "config/destination.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define REPORT(member) offsetof(struct report_config, member)

@@ -24,7 +24,6 @@
 #include <event2/event.h>
 #include <event2/thread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

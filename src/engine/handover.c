@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void answer(struct saved_wait **wait, const struct error *error)
 {

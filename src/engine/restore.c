@@ -5,7 +5,6 @@
 #include "engine/attempt/leases.h"
 #include "engine/loop.h"
 #include "engine/saved/gate_state.h"
-#include "engine/saved/json.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -6,14 +6,11 @@
 #include "guests/forward_event.h"
 #include "store/trail_place.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     PAGE_EVENTS = 200,          /* at once */

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- reading ---- */
 

@@ -3,8 +3,6 @@
 #include "api/call/json_text.h"
 #include "base/json.h"
 
-#include <string.h>
-
 enum { ENTRY_BYTES_OVERHEAD = 256 * 1024 }; /* what a job may have besides its payload */
 
 enum field_kind_of {

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <curl/curl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
 #include "core/decision/backoff.h"
 #include "lib/decision_json.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

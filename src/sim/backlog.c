@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { NAMES_SHOWN_MAX = 5, NAMES_BYTES_MAX = 400, ID_BYTES = 32, JOBS_FIRST = 1024 };
 

@@ -3,7 +3,6 @@
 #include "core/errors/fingerprint.h"
 
 #include <assert.h>
-#include <string.h>
 
 static bool is_letter_equal(char a, char b)
 {

@@ -6,8 +6,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NOTE_BYTES_MAX = 64 << 10, IDENTITY_BYTES = SHA256_DIGEST_LENGTH * 2 + 1, KEYS_MAX = 2 };

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 struct range {

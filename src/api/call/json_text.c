@@ -2,7 +2,6 @@
 
 #include "base/json.h"
 
-#include <stdint.h>
 #include <string.h>
 
 enum { DEPTH_MAX = 256 };

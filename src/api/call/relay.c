@@ -3,7 +3,6 @@
 #include "api/call/shared.h"
 #include "api/http/client.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "api/call/json_text.h"
 
 #include <jansson.h>
-#include <string.h>
 
 /* The documents' own word for the job's state. */
 static const char *job_status_word(const struct destination_config *destination, enum job_state state)

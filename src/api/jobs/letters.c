@@ -3,8 +3,6 @@
 #include "api/call/body.h"
 #include "api/call/query.h"
 
-#include <string.h>
-
 enum { GROUPS_MAX = 1000 };
 
 static const char *const filter_names[] = { "destination", "code", "dead_code", "fingerprint", "since", "until", "text" };

@@ -1,7 +1,6 @@
 /*
  * The daily and the weekly report: as JSON, as text, as a page with charts.
  */
-#include "api/call/query.h"
 #include "api/observe/observe.h"
 #include "engine/reports/period.h"
 

@@ -11,7 +11,6 @@
 #include "engine/orders.h"
 
 #include <jansson.h>
-#include <string.h>
 
 enum {
     LOOKED_AT_MAX = 1000, /* rows for one page, however few are found */

@@ -13,8 +13,6 @@
 #include "engine/orders.h"
 #include "engine/status.h"
 
-#include <string.h>
-
 /* --- the rules that it is sent to by, as figures for people: the page puts them into words ------- */
 
 static void write_figure(struct json_writer *json, const char *name, const char *member, int64_t value)

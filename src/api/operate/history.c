@@ -1,7 +1,6 @@
 /*
  * What became of a destination over time: figures for charts, from the pages that the engine keeps (engine/history.h).
  */
-#include "api/call/query.h"
 #include "api/operate/operate.h"
 #include "config/checks.h"
 #include "engine/history.h"

@@ -2,7 +2,6 @@
  * Incidents: the list, one of them, its report, and what was learned from it.
  */
 #include "api/call/body.h"
-#include "api/call/confined.h"
 #include "api/call/counts.h"
 #include "api/call/query.h"
 #include "api/operate/operate.h"
@@ -11,8 +10,6 @@
 #include "engine/saved/json.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     LESSONS_BYTES_MAX = 16 * 1024,

@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 struct nodes_read {
     struct session *sessions;

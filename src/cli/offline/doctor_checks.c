@@ -1,7 +1,6 @@
 #include "api/http/auth.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "cli/offline/configuration.h"
 #include "cli/offline/doctor.h"
 #include "store/inspect.h"
 

@@ -3,7 +3,6 @@
 #include "transport/address.h"
 
 #include <curl/curl.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum { CONNECT_TIMEOUT_MS = 5000 };

@@ -3,7 +3,6 @@
 #include "cli/options.h"
 #include "cli/talk/action.h"
 #include "cli/talk/pages.h"
-#include "engine/saved/gate_state.h"
 
 #include <inttypes.h>
 #include <string.h>

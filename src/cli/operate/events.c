@@ -4,7 +4,6 @@
 #include "cli/talk/show.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 /* ---- the stream of what is new ---- */
 

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { BODY_BYTES_MAX = 64 << 20, HEADERS_BYTES_MAX = 64 * 1024, METHODS = 0x1ff /* all that libevent knows */ };
 

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_CONTINGENCY] = { "contingency", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, false, "contingency" },

@@ -3,7 +3,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "engine/loop.h"
-#include "engine/saved/gate_state.h"
 #include "engine/saved/trim.h"
 
 #include <assert.h>

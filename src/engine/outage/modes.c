@@ -6,8 +6,6 @@
 #include "engine/outage/cycles.h"
 #include "engine/outage/fallback.h"
 #include "engine/outage/modes.h"
-#include "engine/saved/gate_state.h"
-#include "engine/saved/json.h"
 
 #include <assert.h>
 #include <math.h>

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LANE_FORGET_MS = 15 * 60 * 1000, /* how long a lane without work is remembered */

@@ -1,7 +1,6 @@
 /*
  * Destinations and lanes: what the engine knows of who has work.
  */
-#include "base/hash.h"
 #include "base/log.h"
 #include "engine/alerts/notify.h"
 #include "engine/loop.h"

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LETTERS_A_STEP = 150,  /* some 3 ms of the writer: so long others wait for it */

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 enum { NAME_COLUMNS = 34 };
 

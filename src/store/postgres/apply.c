@@ -1,7 +1,6 @@
 #include "store/postgres/claimed.h"
 
 #include <assert.h>
-#include <string.h>
 
 static void fail(struct postgres_store *store, const struct error *err)
 {

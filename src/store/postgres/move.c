@@ -7,7 +7,6 @@
 #include "store/postgres/work.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

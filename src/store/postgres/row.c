@@ -2,7 +2,6 @@
 #include "store/postgres/work.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 static bool in_range(int64_t value, int64_t min, int64_t end)
 {

@@ -8,7 +8,6 @@
 #include "store/sqlite/statement.h"
 
 #include <assert.h>
-#include <string.h>
 
 static enum status batch_begin(struct sqlite_batch *batch)
 {

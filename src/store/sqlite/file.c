@@ -1,6 +1,5 @@
 #include "store/sqlite/outside.h"
 
-#include "store/sqlite/reader.h"
 #include "store/sqlite/schema.h"
 
 #include <assert.h>

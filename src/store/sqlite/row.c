@@ -2,7 +2,6 @@
 
 #include "store/sqlite/digest.h"
 #include "store/sqlite/held.h"
-#include "store/sqlite/lane.h"
 #include "store/sqlite/seal.h"
 #include "store/sqlite/statement.h"
 

@@ -13,7 +13,6 @@
 #include "store/sqlite/seal.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -6,8 +6,6 @@
 #include "transport/broker/broker.h"
 #include "transport/http/request.h"
 
-#include <stdlib.h>
-
 enum {
     CHANNEL = 1,
     HEARTBEAT_S = 20,

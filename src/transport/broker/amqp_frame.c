@@ -1,7 +1,5 @@
 #include "transport/broker/amqp_frame.h"
 
-#include <string.h>
-
 enum {
     HEAD_BYTES = 7,
     NUMBER_BYTES = 4,

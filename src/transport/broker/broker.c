@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <event2/event.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {

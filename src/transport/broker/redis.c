@@ -4,7 +4,6 @@
 #include "transport/http/request.h"
 
 #include <hiredis/hiredis.h>
-#include <stdlib.h>
 
 enum {
     ARGUMENTS_MAX = 40,

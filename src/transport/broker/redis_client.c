@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <hiredis/hiredis.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { RECEIVE_BYTES = 64 * 1024, LOOK_MS = 1000, GREETING_WORDS_MAX = 32, OUT_BYTES_MAX = 256 << 20 };

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <hiredis/hiredis.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

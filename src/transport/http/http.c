@@ -9,7 +9,6 @@
 #include "transport/http/searcher.h"
 #include "transport/oauth.h"
 
-#include <assert.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <event2/event.h>

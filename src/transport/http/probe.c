@@ -8,7 +8,6 @@
 #include <curl/curl.h>
 #include <event2/event.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 /* One probe and its request. */

@@ -8,7 +8,6 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     OVERHEAD_BYTES = 64 * 1024,

@@ -5,7 +5,6 @@
 #include "transport/http/headers.h"
 #include "transport/smtp/mime.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
