@@ -108,6 +108,12 @@ void buffer_append_int64(struct buffer *buffer, int64_t value)
     buffer_append(buffer, (struct slice){ start, (size_t)(end - start) });
 }
 
+void buffer_append_hex(struct buffer *buffer, struct slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        buffer_printf(buffer, "%02x", (unsigned char)bytes.data[i]);
+}
+
 void buffer_printf(struct buffer *buffer, const char *format, ...)
 {
     va_list args;
@@ -144,4 +150,13 @@ char *buffer_take(struct buffer *buffer)
     buffer->data = NULL;
     buffer_release(buffer);
     return data;
+}
+
+struct slice buffer_into(struct buffer *buffer, struct arena *memory)
+{
+    struct slice copy = { NULL, 0 };
+    if (buffer->failure == STATUS_OK)
+        copy = arena_copy(memory, buffer_slice(buffer));
+    buffer_release(buffer);
+    return copy;
 }

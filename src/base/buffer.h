@@ -8,6 +8,7 @@
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
 
+#include "base/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
 
@@ -31,6 +32,8 @@ void buffer_append(struct buffer *buffer, struct slice text);
 void buffer_append_byte(struct buffer *buffer, char byte);
 void buffer_append_text(struct buffer *buffer, const char *text);
 void buffer_append_int64(struct buffer *buffer, int64_t value);
+/* Two lower-case hexadecimal digits a byte. */
+void buffer_append_hex(struct buffer *buffer, struct slice bytes);
 void buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Room for `len` more bytes to be written by the caller, who then calls buffer_commit; NULL when it failed. */
@@ -42,5 +45,7 @@ enum status buffer_status(const struct buffer *buffer) MUST_CHECK;
 struct slice buffer_slice(const struct buffer *buffer);
 /* The content becomes the caller's, to be freed; the buffer is empty after it. NULL when it failed. */
 char *buffer_take(struct buffer *buffer);
+/* A copy of the content in the arena; the buffer is released. .data is NULL when either failed. */
+struct slice buffer_into(struct buffer *buffer, struct arena *memory);
 
 #endif

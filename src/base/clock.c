@@ -24,6 +24,11 @@ int64_t clock_ticks_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+int64_t clock_ticks_ms(void)
+{
+    return clock_ticks_ns() / NS_PER_MS;
+}
+
 int64_t clock_boot_ms(void)
 {
     return read_ns(CLOCK_BOOTTIME) / NS_PER_MS;

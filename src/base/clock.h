@@ -12,8 +12,9 @@
 
 /* Never earlier than any answer before, in any thread. */
 instant clock_now(void);
-/* Nanoseconds that only grow, for measuring. */
+/* Nanoseconds and milliseconds that only grow, for measuring. */
 int64_t clock_ticks_ns(void);
+int64_t clock_ticks_ms(void);
 /* Milliseconds since the machine was started: never set, and they go on while it sleeps. */
 int64_t clock_boot_ms(void);
 

@@ -237,12 +237,6 @@ void json_put_real(struct json_writer *json, double value)
     buffer_printf(json->out, "%.15g", value);
 }
 
-void json_put_bool(struct json_writer *json, bool value)
-{
-    separate(json);
-    buffer_append_text(json->out, value ? "true" : "false");
-}
-
 void json_put_null(struct json_writer *json)
 {
     separate(json);
@@ -325,10 +319,18 @@ void json_member_real(struct json_writer *json, const char *name, double value)
     json_put_real(json, value);
 }
 
+void json_member_raw(struct json_writer *json, const char *name, struct slice value)
+{
+    if (value.len == 0)
+        return;
+    json_name(json, name);
+    json_put_raw(json, value);
+}
+
 void json_member_bool(struct json_writer *json, const char *name, bool value)
 {
     json_name(json, name);
-    json_put_bool(json, value);
+    json_put_raw(json, value ? SLICE("true") : SLICE("false"));
 }
 
 void json_member_instant(struct json_writer *json, const char *name, instant value)

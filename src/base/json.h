@@ -41,7 +41,6 @@ void json_put_string(struct json_writer *json, struct slice value);
 void json_put_base64(struct json_writer *json, struct slice bytes);
 void json_put_int(struct json_writer *json, int64_t value);
 void json_put_real(struct json_writer *json, double value);
-void json_put_bool(struct json_writer *json, bool value);
 void json_put_null(struct json_writer *json);
 /* JSON text that is there already, as it is. */
 void json_put_raw(struct json_writer *json, struct slice value);
@@ -60,6 +59,8 @@ void json_member_or_null(struct json_writer *json, const char *name, struct slic
 void json_member_int(struct json_writer *json, const char *name, int64_t value);
 void json_member_real(struct json_writer *json, const char *name, double value);
 void json_member_bool(struct json_writer *json, const char *name, bool value);
+/* JSON text that is there already; left out when empty. */
+void json_member_raw(struct json_writer *json, const char *name, struct slice value);
 /* Left out when the instant is INSTANT_NONE. */
 void json_member_instant(struct json_writer *json, const char *name, instant value);
 

@@ -105,7 +105,7 @@ void json_document_write(struct json_writer *json, const json_t *value)
         break;
     case JSON_TRUE:
     case JSON_FALSE:
-        json_put_bool(json, json_is_true(value));
+        json_put_raw(json, json_is_true(value) ? SLICE("true") : SLICE("false"));
         break;
     default:
         json_put_null(json);

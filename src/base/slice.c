@@ -54,6 +54,22 @@ size_t slice_search(struct slice text, struct slice needle)
     return text.len;
 }
 
+size_t slice_index(struct slice text, const char *const *names, size_t count)
+{
+    size_t i = 0;
+    while (i < count && !slice_equal(text, slice_from(names[i])))
+        i++;
+    return i;
+}
+
+bool slice_has_control(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f)
+            return true;
+    return false;
+}
+
 bool slice_is_blank(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++)

@@ -51,6 +51,10 @@ struct slice slice_trim(struct slice text);
 size_t slice_find(struct slice text, char byte);
 /* Index of the first occurrence of `needle`, or text.len. */
 size_t slice_search(struct slice text, struct slice needle);
+/* Index of the one of these names that it is, or `count`. */
+size_t slice_index(struct slice text, const char *const *names, size_t count);
+/* Whether a control byte is in it. */
+bool slice_has_control(struct slice text);
 /* Only white space, control bytes and NUL, or nothing at all. */
 bool slice_is_blank(struct slice text);
 

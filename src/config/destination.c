@@ -411,10 +411,7 @@ static struct slice rules_key(const struct flat_rules *flat, const char *code_na
         buffer_append_byte(&key, (char)('A' + flat->rules[i].outcome));
         buffer_append(&key, flat->rules[i].token);
     }
-    struct slice none = { NULL, 0 };
-    struct slice copy = buffer_status(&key) == STATUS_OK ? arena_copy(scratch, buffer_slice(&key)) : none;
-    buffer_release(&key);
-    return copy;
+    return buffer_into(&key, scratch);
 }
 
 static void flat_remove(struct flat_rules *flat, size_t index)

@@ -45,11 +45,6 @@ struct forwarder {
     int64_t swept_ms, logged_ms;
 };
 
-static int64_t ticks_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 static void run_done(struct message *message)
 {
     struct forward *forward = message_of(message, MESSAGE_FORWARD);
@@ -92,12 +87,12 @@ static size_t on_body(char *data, size_t size, size_t count, void *context)
     struct forwarder *forwarder = forward->forwarder;
     size_t bytes = size * count, before = forward->answer.body.len;
     if (forward->begun_ms == 0)
-        forward->begun_ms = ticks_ms();
+        forward->begun_ms = clock_ticks_ms();
     forward->too_long = before + bytes > forwarder->settings.answer_bytes_max;
     if (forward->too_long)
         return 0;
     if (!has_memory(forwarder, forward, bytes)) {
-        forward->paused_ms = ticks_ms();
+        forward->paused_ms = clock_ticks_ms();
         return CURL_WRITEFUNC_PAUSE;
     }
     buffer_append(&forward->answer.body, (struct slice){ data, bytes });
@@ -200,7 +195,7 @@ static void forward_begin(struct forwarder *forwarder, struct forward *forward)
     forward->curl = curl;
     forward->sent_headers = headers;
     forward->forwarder = forwarder;
-    forward->asked_ms = ticks_ms();
+    forward->asked_ms = clock_ticks_ms();
     if (curl_multi_add_handle(forwarder->multi, curl) != CURLM_OK) {
         curl_slist_free_all(headers);
         curl_easy_cleanup(curl);
@@ -230,7 +225,7 @@ static void unpause_all(struct forwarder *forwarder)
 {
     for (struct forward *forward = forwarder->out; forward; forward = forward->next)
         if (forward->paused_ms != 0) {
-            forward->begun_ms += ticks_ms() - forward->paused_ms;
+            forward->begun_ms += clock_ticks_ms() - forward->paused_ms;
             forward->paused_ms = 0; /* it may be again at once */
             curl_easy_pause(forward->curl, CURLPAUSE_CONT);
         }
@@ -255,7 +250,7 @@ static void forward_take_out(struct forwarder *forwarder, struct forward *forwar
 /* Once for many: a hundred clients may ask a node that is gone. */
 static void tell(struct forwarder *forwarder, const struct forward *forward, const char *failure)
 {
-    int64_t now = ticks_ms();
+    int64_t now = clock_ticks_ms();
     if (forwarder->logged_ms != 0 && now - forwarder->logged_ms < LOG_EVERY_MS)
         return;
     forwarder->logged_ms = now;
@@ -316,7 +311,7 @@ static const char *reason_to_end(const struct forwarder *forwarder, const struct
 static void sweep(struct forwarder *forwarder)
 {
     struct forward *next;
-    int64_t now = ticks_ms();
+    int64_t now = clock_ticks_ms();
     if (!atomic_exchange(&forwarder->abandoned, false) && now - forwarder->swept_ms < SWEEP_MS)
         return;
     forwarder->swept_ms = now;

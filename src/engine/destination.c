@@ -208,10 +208,7 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
         cycle_write(&json, &dest->trend.cycles.last);
     gate_state_write(&json, &saved);
     json_object_end(&json);
-    struct slice text =
-        buffer_status(&state) == STATUS_OK ? arena_copy(memory, buffer_slice(&state)) : (struct slice){ NULL, 0 };
-    buffer_release(&state);
-    return text;
+    return buffer_into(&state, memory);
 }
 
 /* A change on its way to the store. */

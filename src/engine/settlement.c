@@ -229,10 +229,8 @@ static void event_data(const struct settlement_input *input, const struct decisi
             json_member_int(&json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);
         }
         json_member_instant(&json, "next_at", decision->next_at);
-        if (input->backoff_factor > 0 && waits_by_policy(input, decision->verdict)) {
-            json_name(&json, "backoff_factor");
-            json_put_real(&json, input->backoff_factor);
-        }
+        if (input->backoff_factor > 0 && waits_by_policy(input, decision->verdict))
+            json_member_real(&json, "backoff_factor", input->backoff_factor);
     }
     json_object_end(&json);
 }
@@ -249,8 +247,7 @@ static enum status keep_texts(const struct settlement_input *input, const struct
 
     struct buffer data = buffer_up_to(EVENT_DATA_BYTES_MAX);
     event_data(input, decision, &data);
-    op->data = buffer_status(&data) == STATUS_OK ? arena_copy(memory, buffer_slice(&data)) : (struct slice){ NULL, 0 };
-    buffer_release(&data);
+    op->data = buffer_into(&data, memory);
     return settle->code.data && settle->error.data && settle->reference.data && op->data.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 

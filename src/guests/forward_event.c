@@ -124,8 +124,7 @@ static void write_cloudevent(struct json_writer *json, const struct forward_even
     json_member_int(json, "attempt", event->attempt);
     if (job)
         json_member_given(json, "correlation_id", job->correlation_id);
-    json_name(json, "facts");
-    json_put_raw(json, read->facts);
+    json_member_raw(json, "facts", read->facts);
     json_object_end(json);
 }
 
@@ -241,10 +240,7 @@ void forward_callback_write(struct buffer *out, const struct forward_event *read
     json_member_given(&json, "dead_code", read->dead_code);
     json_member_given(&json, "reference", job->reference);
     json_member_given(&json, "correlation_id", job->correlation_id);
-    if (job->metadata.len > 0) {
-        json_name(&json, "metadata");
-        json_put_raw(&json, job->metadata);
-    }
+    json_member_raw(&json, "metadata", job->metadata);
     json_object_end(&json);
     json_object_end(&json);
 }

@@ -64,11 +64,6 @@ struct source {
     struct { bool away, waiting, aside; } reported;
 };
 
-static int64_t now_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 static instant now_of(const struct source *source)
 {
     const struct sources_settings *settings = source->settings;
@@ -127,7 +122,7 @@ static void hold_back(struct source *source, const char *reason)
     source->reported.waiting = true;
     source->full = true;
     source->pass.on = false;
-    source->pass.at_ms = now_ms() + again_after(source);
+    source->pass.at_ms = clock_ticks_ms() + again_after(source);
     state_set(source, SOURCE_WAITING, reason);
 }
 
@@ -198,7 +193,7 @@ static void submit(struct source *source, struct batch *batch)
 static bool disk_is_low(struct source *source)
 {
     const struct sources_settings *settings = source->settings;
-    int64_t now = now_ms();
+    int64_t now = clock_ticks_ms();
     if (now >= source->next.disk_ms) {
         int64_t free_bytes = store_free_bytes(settings->store);
         source->disk_low = free_bytes >= 0 && free_bytes < settings->config->disk_free_bytes;
@@ -422,7 +417,7 @@ static void pass_end(struct source *source)
     if (source->full || source->pass.held == 0)
         goes_on(source);
     if (source->pass.held > 0)
-        source->pass.at_ms = now_ms() + again_after(source);
+        source->pass.at_ms = clock_ticks_ms() + again_after(source);
     publish(source);
 }
 
@@ -482,7 +477,8 @@ static bool read_fresh(struct source *source, int64_t block_ms, struct error *er
     bool alive = read_page(source, true, block_ms, &page, err);
     if (alive && page.count > 0 && source->pass.held > 0 && !source->full && !source->pass.on) {
         source->figures.held = source->pass.held;
-        source->pass.at_ms = source->pass.at_ms > now_ms() ? source->pass.at_ms : now_ms() + again_after(source);
+        if (source->pass.at_ms <= clock_ticks_ms())
+            source->pass.at_ms = clock_ticks_ms() + again_after(source);
         publish(source);
     }
     stream_page_release(&page);
@@ -494,7 +490,7 @@ static bool look(struct source *source, struct error *err)
     struct redis_health health;
     struct source_figures *figures = &source->figures;
     enum status status = redis_health_ask(source->stream.client, HEALTH_MS, &health, err);
-    source->next.look_ms = now_ms() + LOOK_EVERY_MS;
+    source->next.look_ms = clock_ticks_ms() + LOOK_EVERY_MS;
     if (status == STATUS_INVALID) /* it may not be asked, and is read all the same */
         return true;
     if (status != STATUS_OK)
@@ -518,7 +514,7 @@ static bool claim(struct source *source, struct error *err)
     int64_t every = source->config->claim_after_ms / 2, claimed, gone;
     if (stream_claim(&source->stream, &claimed, &gone, err) != STATUS_OK)
         return false;
-    source->next.claim_ms = now_ms() + spread(source, every < CLAIM_EVERY_MAX_MS ? every : CLAIM_EVERY_MAX_MS);
+    source->next.claim_ms = clock_ticks_ms() + spread(source, every < CLAIM_EVERY_MAX_MS ? every : CLAIM_EVERY_MAX_MS);
     source->more.claimed += claimed;
     source->more.gone += gone;
     if (claimed > 0)
@@ -533,7 +529,7 @@ static bool claim(struct source *source, struct error *err)
 /* One turn. False: the connection is lost, and `err` says why. */
 static bool turn(struct source *source, struct error *err)
 {
-    int64_t now = now_ms();
+    int64_t now = clock_ticks_ms();
     bool alive = (now < source->next.look_ms || look(source, err)) && (now < source->next.claim_ms || claim(source, err));
     if (!alive)
         return false;

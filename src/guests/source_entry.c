@@ -28,15 +28,10 @@ static bool write_payload(struct json_writer *json, struct slice value)
 {
     struct slice text = slice_trim(value);
     bool structured = text.len > 0 && (text.data[0] == '{' || text.data[0] == '[') && json_text_is_valid(text);
-    if (structured) {
-        json_name(json, "payload");
-        json_put_raw(json, text);
-    } else if (utf8_is_valid(value)) {
-        json_member_string(json, "payload", value);
-    } else {
-        json_name(json, "payload_base64");
-        json_put_base64(json, value);
-    }
+    if (structured)
+        json_member_raw(json, "payload", text);
+    else
+        json_member_bytes(json, "payload", "payload_base64", value);
     return true;
 }
 
@@ -56,8 +51,7 @@ static bool write_field(struct json_writer *json, size_t which, struct slice val
     struct slice text = slice_trim(value);
     if (!json_text_is_valid(text) || text.data[0] != '{')
         return problem_set(problem, 422, "invalid_member", "field %s is no JSON object", name);
-    json_name(json, name);
-    json_put_raw(json, text);
+    json_member_raw(json, name, text);
     return true;
 }
 

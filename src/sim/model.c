@@ -188,18 +188,9 @@ const char *model_failure_name(enum model_failure failure)
     return failure_names[failure];
 }
 
-/* The index of the name, or `count`. */
-static int name_index(struct slice name, const char *const *names, int count)
-{
-    int i = 0;
-    while (i < count && !slice_equal(name, slice_from(names[i])))
-        i++;
-    return i;
-}
-
 bool model_failure_from_name(struct slice name, enum model_failure *ret_failure)
 {
-    int i = name_index(name, failure_names, MODEL_FAILURE_COUNT);
+    size_t i = slice_index(name, failure_names, MODEL_FAILURE_COUNT);
     if (i < MODEL_FAILURE_COUNT)
         *ret_failure = (enum model_failure)i;
     return i < MODEL_FAILURE_COUNT;
@@ -210,7 +201,7 @@ bool model_health_from_name(struct slice name, enum model_health *ret_health)
     static const char *const names[MODEL_HEALTH_COUNT] = {
         [MODEL_HEALTH_TRUE] = "true", [MODEL_HEALTH_LYING] = "lying", [MODEL_HEALTH_NONE] = "none",
     };
-    int i = name_index(name, names, MODEL_HEALTH_COUNT);
+    size_t i = slice_index(name, names, MODEL_HEALTH_COUNT);
     if (i < MODEL_HEALTH_COUNT)
         *ret_health = (enum model_health)i;
     return i < MODEL_HEALTH_COUNT;

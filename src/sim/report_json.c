@@ -49,11 +49,10 @@ static void put_targets(struct json_writer *json, const struct run *run)
         json_name(json, "value");
         put_value(json, figure, figure_value(figure, report));
         json_member_text(json, "target", target);
-        json_name(json, "met");
         if (verdict == FIGURE_PLAIN)
-            json_put_null(json);
+            json_member_raw(json, "met", SLICE("null"));
         else
-            json_put_bool(json, verdict == FIGURE_MET);
+            json_member_bool(json, "met", verdict == FIGURE_MET);
         json_object_end(json);
     }
     json_array_end(json);

@@ -49,10 +49,8 @@ static enum redrive_count tally_count_of(struct slice name, struct slice redrive
         return REDRIVE_COUNT_NONE;
     struct slice word = slice_from_offset(name, redrive.len + 1);
     word.len = slice_find(word, '.'); /* a store of many writers puts which one behind it */
-    for (int i = REDRIVE_COUNT_NONE + 1; i < REDRIVE_COUNTS; i++)
-        if (slice_equal(word, slice_from(words[i])))
-            return (enum redrive_count)i;
-    return REDRIVE_COUNT_NONE;
+    size_t i = slice_index(word, words, REDRIVE_COUNTS);
+    return i < REDRIVE_COUNTS ? (enum redrive_count)i : REDRIVE_COUNT_NONE;
 }
 
 enum status tally_read(struct store_reader *reader, struct slice redrive, int64_t ret_counts[REDRIVE_COUNTS],

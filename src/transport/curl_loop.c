@@ -50,11 +50,6 @@ struct curl_watch {
     uint64_t address;    /* of the other side */
 };
 
-static int64_t monotonic_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 static void look_at_rest(struct curl_loop *loop, int ms)
 {
     event_add(loop->rest, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
@@ -86,7 +81,7 @@ static void watch_drop(struct curl_watch *watch)
 static void rest_begin(struct curl_loop *loop, struct curl_watch *watch)
 {
     watch->idle = true;
-    watch->idle_since_ms = monotonic_ms();
+    watch->idle_since_ms = clock_ticks_ms();
     if (!event_pending(loop->rest, EV_TIMEOUT, NULL))
         look_at_rest(loop, REST_LOOK_MS);
 }
@@ -122,7 +117,7 @@ static void on_caught_up(UNUSED evutil_socket_t fd, UNUSED short what, void *con
 /* Before libcurl hears of anything. */
 static void notice_pause(struct curl_loop *loop)
 {
-    bool late = loop->due_ms >= 0 && monotonic_ms() - loop->due_ms > LATE_MS;
+    bool late = loop->due_ms >= 0 && clock_ticks_ms() - loop->due_ms > LATE_MS;
     if (!late || !loop->grace || event_pending(loop->catch_up, EV_TIMEOUT, NULL))
         return;
     loop->grace(loop, true);
@@ -310,7 +305,7 @@ static void on_rest(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
         if (watch->idle && watch->saved)
             resting[filled++] = (struct resting){ watch->address, watch->idle_since_ms, (int)i };
     }
-    if (rest_end(resting, filled, monotonic_ms()) > 0)
+    if (rest_end(resting, filled, clock_ticks_ms()) > 0)
         sweep(loop);
     free(resting);
     if (count > 0)
@@ -331,7 +326,7 @@ static void on_timer(UNUSED evutil_socket_t fd, UNUSED short what, void *context
 static int on_multi_timer(UNUSED CURLM *multi, long timeout_ms, void *context)
 {
     struct curl_loop *loop = context;
-    loop->due_ms = timeout_ms < 0 ? -1 : monotonic_ms() + timeout_ms;
+    loop->due_ms = timeout_ms < 0 ? -1 : clock_ticks_ms() + timeout_ms;
     if (timeout_ms < 0) {
         event_del(loop->timer);
         return 0;

@@ -44,11 +44,6 @@ struct oauth_token {
     struct oauth_token *next;
 };
 
-static int64_t now_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 static void token_drop(struct oauth_token *token)
 {
     free(token->bearer);
@@ -162,7 +157,7 @@ static bool token_take(struct oauth_token *token, const json_t *answer)
     token->bearer = strdup(bearer);
     token->number = ++token->oauth->numbers;
     int64_t margin_ms = life_s > 2 * MARGIN_S ? MARGIN_S * SECOND_MS : life_s * SECOND_MS / 2;
-    token->until_ms = now_ms() + life_s * SECOND_MS - margin_ms;
+    token->until_ms = clock_ticks_ms() + life_s * SECOND_MS - margin_ms;
     return token->bearer != NULL;
 }
 
@@ -296,7 +291,7 @@ static struct oauth_token *token_of(struct oauth *oauth, const struct destinatio
 const char *oauth_bearer(struct oauth *oauth, const struct destination_config *destination, uint64_t *ret_number)
 {
     struct oauth_token *token = token_of(oauth, destination);
-    if (!token || !token->bearer || now_ms() >= token->until_ms)
+    if (!token || !token->bearer || clock_ticks_ms() >= token->until_ms)
         return NULL;
     *ret_number = token->number;
     return token->bearer;

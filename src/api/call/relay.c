@@ -104,20 +104,14 @@ static char *url_of(const struct call *call, const struct owner_place *place)
     return text_make(&url);
 }
 
-static void hex_append(struct buffer *out, struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        buffer_printf(out, "%02x", (unsigned char)text.data[i]);
-}
-
 /* "SCOPES PRIORITY NAME TENANT", the names in hexadecimal digits; "-": no tenant. */
 static char *caller_of(const struct call *call)
 {
     struct buffer text = buffer_up_to(CALLER_BYTES_MAX);
     buffer_printf(&text, CALLER_HEADER ": %u %d x", call->scopes, (int)call->priority_max);
-    hex_append(&text, call->who);
+    buffer_append_hex(&text, call->who);
     buffer_append_text(&text, call->tenant_bound.data ? " x" : " -");
-    hex_append(&text, call->tenant_bound);
+    buffer_append_hex(&text, call->tenant_bound);
     return text_make(&text);
 }
 

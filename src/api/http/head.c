@@ -96,10 +96,7 @@ static enum http_verdict read_request_line(struct slice line, struct http_head *
     head->old = slice_equal(version, SLICE("HTTP/1.0"));
     if (!is_token(method) || (!head->old && !slice_equal(version, SLICE("HTTP/1.1"))))
         return HTTP_HEAD_BAD;
-    head->method = HTTP_METHOD_COUNT;
-    for (int i = 0; i < HTTP_METHOD_COUNT; i++)
-        if (slice_equal(method, slice_from(method_names[i])))
-            head->method = (enum http_method)i;
+    head->method = (enum http_method)slice_index(method, method_names, HTTP_METHOD_COUNT);
     if (head->method == HTTP_METHOD_COUNT) {
         *ret_problem = "this method is not understood; see /openapi.json";
         return HTTP_HEAD_UNKNOWN_METHOD;

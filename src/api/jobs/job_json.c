@@ -20,10 +20,7 @@ static const char *job_status_word(const struct destination_config *destination,
 static void copy_member(struct json_writer *json, struct slice data, const char *name)
 {
     struct slice value = json_text_member(data, slice_from(name));
-    if (value.len == 0)
-        return;
-    json_name(json, name);
-    json_put_raw(json, value);
+    json_member_raw(json, name, value);
 }
 
 static bool tells_of_attempt(const struct event *event)
@@ -55,8 +52,7 @@ static void write_attempt(struct json_writer *json, const struct event *event, i
     else
         json_put_int(json, event->at - at);
     copy_member(json, event->data, "class");
-    json_name(json, "code");
-    json_put_raw(json, code.len > 0 ? code : SLICE("null"));
+    json_member_raw(json, "code", code.len > 0 ? code : SLICE("null"));
     copy_member(json, event->data, "error");
     copy_member(json, event->data, "headers_left_out");
     copy_member(json, event->data, "step");
@@ -131,22 +127,13 @@ static void write_texts(struct json_writer *json, const struct job *job)
     json_member_given(json, "dead_code", job->dead_code);
     json_member_given(json, "reference", job->reference);
     json_member_given(json, "correlation_id", job->correlation_id);
-    if (job->metadata.len > 0) {
-        json_name(json, "metadata");
-        json_put_raw(json, job->metadata);
-    }
-    if (job->headers.len > 0) {
-        json_name(json, "headers");
-        json_put_raw(json, job->headers);
-    }
+    json_member_raw(json, "metadata", job->metadata);
+    json_member_raw(json, "headers", job->headers);
     json_member_given(json, "content_type", job->content_type);
     json_member_given(json, "key", job->key);
     if (job->gap)
         json_member_bool(json, "gap", true);
-    if (job->callback.len > 0) {
-        json_name(json, "callback");
-        json_put_raw(json, job->callback);
-    }
+    json_member_raw(json, "callback", job->callback);
 }
 
 void job_json_members(struct json_writer *json, const struct job *job, const struct job_view *view)

@@ -373,10 +373,8 @@ static void submit_action(struct call *call, struct store_op *op)
     if (corrected)
         write_payload_facts(&json, op->job.payload);
     json_object_end(&json);
-    op->data = arena_copy(&call->memory, buffer_slice(&data));
-    bool whole = buffer_status(&data) == STATUS_OK && op->data.data;
-    buffer_release(&data);
-    if (whole)
+    op->data = buffer_into(&data, &call->memory);
+    if (op->data.data)
         call_submit(call, answer_action);
     else
         call_no_memory(call);

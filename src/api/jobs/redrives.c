@@ -394,9 +394,7 @@ static struct slice purge_data(struct call *call)
     struct json_writer json = json_begin(&data);
     json_member_string(&json, "by", call->who);
     json_object_end(&json);
-    struct slice text = arena_copy(&call->batch->memory, buffer_slice(&data));
-    buffer_release(&data);
-    return text;
+    return buffer_into(&data, &call->batch->memory);
 }
 
 static enum status read_purged(struct call *call, struct store_reader *reader, struct error *err)

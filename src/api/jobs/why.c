@@ -581,12 +581,10 @@ static void write_queue(struct json_writer *json, const struct why_place *place)
     json_member_int(json, "tenants", (int64_t)queue->tenants);
     if (queue->limit)
         json_member_text(json, "limited_by", queue->limit);
-    if (queue->at != INSTANT_NONE && all_counted) {
+    if (queue->at != INSTANT_NONE && all_counted)
         json_member_instant(json, "expected_at", queue->at);
-    } else {
-        json_name(json, "expected_at");
-        json_put_null(json);
-    }
+    else
+        json_member_raw(json, "expected_at", SLICE("null"));
     json_object_end(json);
 }
 

@@ -30,10 +30,7 @@ void event_write(struct json_writer *json, const struct event *event)
         json_member_int(json, "attempt", event->attempt);
     }
     json_member_given(json, "destination", event->destination);
-    if (event->data.len > 0) {
-        json_name(json, "data");
-        json_put_raw(json, event->data);
-    }
+    json_member_raw(json, "data", event->data);
     if (event->previous > 0)
         json_member_text(json, "previous", event_id(event->previous).text);
     write_hash(json, event->hash);
@@ -91,8 +88,7 @@ static bool event_write_documents(struct json_writer *json, const struct event *
         char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
         if (!text)
             continue;
-        json_name(json, same[i]);
-        json_put_raw(json, slice_from(text));
+        json_member_raw(json, same[i], slice_from(text));
         free(text);
     }
     json_object_end(json);

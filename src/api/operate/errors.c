@@ -159,9 +159,8 @@ static void tell_forgotten(struct call *call)
     json_member_given(&json, "destination", question->destination);
     json_member_string(&json, "by", call->who);
     json_object_end(&json);
-    struct slice data = arena_copy(&call->memory, buffer_slice(&note));
-    call->batch = buffer_status(&note) == STATUS_OK && data.data ? batch_new(1, SIZE_MAX / 4) : NULL;
-    buffer_release(&note);
+    struct slice data = buffer_into(&note, &call->memory);
+    call->batch = data.data ? batch_new(1, SIZE_MAX / 4) : NULL;
     if (!call->batch) {
         call_no_memory(call);
         return;

@@ -251,14 +251,12 @@ static bool fill(struct call *call, struct slice id, struct slice text)
     struct store_op *ops = call->batch->ops;
     ops[0].kind = OP_SAVE;
     ops[0].save = (struct op_save){ .space = SPACE_INCIDENT_LESSONS, .name = id };
-    ops[0].save.value = text.len > 0 ? arena_copy(&call->memory, buffer_slice(&value)) : SLICE("");
+    struct slice lessons = buffer_into(&value, &call->memory);
+    ops[0].save.value = text.len > 0 ? lessons : SLICE("");
     ops[1].kind = OP_NOTE;
-    ops[1].data = arena_copy(&call->memory, buffer_slice(&note));
+    ops[1].data = buffer_into(&note, &call->memory);
     call->batch->count = 2;
-    bool whole = buffer_status(&value) == STATUS_OK && buffer_status(&note) == STATUS_OK;
-    buffer_release(&value);
-    buffer_release(&note);
-    return whole && ops[0].save.value.data && ops[1].data.data;
+    return ops[0].save.value.data && ops[1].data.data;
 }
 
 static void write_lessons(struct call *call)

@@ -6,6 +6,7 @@
 #include "api/call/ask.h"
 #include "api/call/body.h"
 #include "api/operate/operate.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -54,20 +54,13 @@ static bool drain(int from, struct buffer *into, size_t max)
     return true;
 }
 
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Until both ends are closed, or the time is over. */
 static void listen_to(struct simulation *simulation, int out, int said)
 {
-    int64_t end = clock_ms() + SIMULATION_MS_MAX;
+    int64_t end = clock_ticks_ms() + SIMULATION_MS_MAX;
     struct pollfd ends[] = { { .fd = out, .events = POLLIN }, { .fd = said, .events = POLLIN } };
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-        int64_t left = end - clock_ms();
+        int64_t left = end - clock_ticks_ms();
         simulation->late = left <= 0;
         if (simulation->late)
             return;

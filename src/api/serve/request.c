@@ -170,22 +170,16 @@ static struct call *call_new(struct api *api, struct client *client, const struc
     return call;
 }
 
-/* No id and no name has one, and a text cut short at one would be another's. */
-static bool has_control(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f)
-            return true;
-    return false;
-}
-
-/* It is false where the call was answered. */
+/*
+ * No id and no name has a control character, and a text cut short at one would be another's. It is false where the call
+ * was answered.
+ */
 static bool address_is_clean(struct call *call)
 {
     struct slice query = call->head.query;
     bool clean = query.len == 0 || slice_search(query, SLICE("%00")) == query.len;
     for (size_t i = 0; i < CALL_PARAMETERS_MAX && clean; i++)
-        clean = !has_control(call->parameters[i]);
+        clean = !slice_has_control(call->parameters[i]);
     if (!clean)
         call_problem(call, 422, "invalid_address",
                      "the address has a control character, as %%00 or %%0A; no id and no name has one");

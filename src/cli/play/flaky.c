@@ -1,6 +1,7 @@
 #include "cli/play/flaky.h"
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hash.h"
 
 #include <arpa/inet.h>
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 enum { BODY_BYTES_MAX = 64 << 20, HEADERS_BYTES_MAX = 64 * 1024, METHODS = 0x1ff /* all that libevent knows */ };
 
@@ -48,13 +48,6 @@ const char *flaky_fate_name(enum flaky_fate fate)
 {
     static const char *const names[FLAKY_FATES] = { "answered", "failed", "outage", "limited", "hung", "reset", "gone" };
     return names[fate];
-}
-
-static int64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* From 0 up to but not 1; `purpose` keeps the draws of one request apart. */
@@ -99,7 +92,7 @@ static void tell(const struct visit *visit, enum flaky_fate fate, int status)
     struct flaky *flaky = visit->flaky;
     struct evkeyvalq *headers = evhttp_request_get_input_headers(visit->request);
     struct evbuffer *body = evhttp_request_get_input_buffer(visit->request);
-    int64_t now_ms = monotonic_ms();
+    int64_t now_ms = clock_ticks_ms();
     struct buffer lines = buffer_up_to(HEADERS_BYTES_MAX);
     for (struct evkeyval *header = headers->tqh_first; header; header = header->next.tqe_next)
         buffer_printf(&lines, "%s: %s\n", header->key, header->value);
@@ -233,7 +226,7 @@ static void on_request(struct evhttp_request *request, void *context)
         return;
     }
     visit->number = ++flaky->count;
-    visit->came_ms = monotonic_ms();
+    visit->came_ms = clock_ticks_ms();
     if (visit->number == 1)
         flaky->first_ms = visit->came_ms;
     visit->fate = choose_fate(flaky, visit->number, visit->came_ms - flaky->first_ms);
@@ -282,7 +275,7 @@ enum status flaky_new(struct event_base *loop, const struct flaky_settings *sett
     flaky->loop = loop;
     flaky->seen = seen;
     flaky->context = context;
-    flaky->started_ms = monotonic_ms();
+    flaky->started_ms = clock_ticks_ms();
     evhttp_set_allowed_methods(flaky->http, METHODS);
     evhttp_set_max_body_size(flaky->http, BODY_BYTES_MAX);
     evhttp_set_max_headers_size(flaky->http, HEADERS_BYTES_MAX);

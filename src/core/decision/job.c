@@ -41,10 +41,8 @@ const char *job_state_name(enum job_state state)
 
 enum job_state job_state_from_name(struct slice name)
 {
-    for (int i = STATE_NONE + 1; i < STATE_COUNT; i++)
-        if (slice_equal(name, slice_from(state_names[i])))
-            return (enum job_state)i;
-    return STATE_NONE;
+    size_t i = slice_index(name, state_names, STATE_COUNT);
+    return i < STATE_COUNT ? (enum job_state)i : STATE_NONE;
 }
 
 const char *priority_name(enum priority priority)

@@ -116,8 +116,7 @@ static void write_counts(struct json_writer *json, const char *name, const int64
 {
     while (count > 0 && counts[count - 1] == 0)
         count--;
-    json_name(json, name);
-    json_array_begin(json);
+    json_member_array(json, name);
     for (size_t i = 0; i < count; i++)
         json_put_int(json, counts[i]);
     json_array_end(json);
@@ -125,8 +124,7 @@ static void write_counts(struct json_writer *json, const char *name, const int64
 
 static void write_times(struct json_writer *json, const struct daybook *daybook)
 {
-    json_name(json, "times");
-    json_array_begin(json);
+    json_member_array(json, "times");
     for (int i = 0; i < DAYBOOK_TIMES; i++) {
         if (daybook->times[i] == 0)
             continue;
@@ -141,8 +139,7 @@ static void write_times(struct json_writer *json, const struct daybook *daybook)
 
 static void write_codes(struct json_writer *json, const struct daybook *daybook)
 {
-    json_name(json, "codes");
-    json_array_begin(json);
+    json_member_array(json, "codes");
     for (size_t i = 0; i < daybook->code_count; i++) {
         json_object_begin(json);
         json_member_text(json, "code", daybook->codes[i].code);

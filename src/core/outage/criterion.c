@@ -81,8 +81,6 @@ const char *criterion_name(enum criterion criterion)
 
 enum criterion criterion_from_name(struct slice name)
 {
-    for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
-        if (slice_equal(name, slice_from(names[i])))
-            return (enum criterion)i;
-    return CRITERION_NONE;
+    size_t i = slice_index(name, names, CRITERION_COUNT);
+    return i < CRITERION_COUNT ? (enum criterion)i : CRITERION_NONE;
 }

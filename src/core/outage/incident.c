@@ -31,10 +31,7 @@ const char *mode_name(enum mode mode)
 
 enum mode mode_from_name(struct slice name)
 {
-    int i = 0;
-    while (i < MODE_COUNT && !slice_equal(name, slice_from(mode_names[i])))
-        i++;
-    return (enum mode)i;
+    return (enum mode)slice_index(name, mode_names, MODE_COUNT);
 }
 
 const char *cause_name(enum cause cause)
@@ -45,8 +42,6 @@ const char *cause_name(enum cause cause)
 
 enum cause cause_from_name(struct slice name)
 {
-    for (int i = CAUSE_NONE + 1; i < CAUSE_COUNT; i++)
-        if (slice_equal(name, slice_from(cause_names[i])))
-            return (enum cause)i;
-    return CAUSE_NONE;
+    size_t i = slice_index(name, cause_names, CAUSE_COUNT);
+    return i < CAUSE_COUNT ? (enum cause)i : CAUSE_NONE;
 }

@@ -382,10 +382,7 @@ static struct slice record_text(const struct alert *alert, enum alert_step step,
     alert_record_write(&json, &alert->record, step);
     if (note)
         json_object_end(&json);
-    struct slice text =
-        buffer_status(&out) == STATUS_OK ? arena_copy(memory, buffer_slice(&out)) : (struct slice){ NULL, 0 };
-    buffer_release(&out);
-    return text;
+    return buffer_into(&out, memory);
 }
 
 static void alert_saved(const struct op_result *result);

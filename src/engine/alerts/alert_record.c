@@ -57,12 +57,10 @@ void alert_record_summary(const struct alert_record *record, enum alert_step ste
 
 static void write_figure(struct json_writer *json, const char *name, enum alert_measure measure, double value)
 {
-    if (measure == MEASURE_SHARE) {
-        json_name(json, name);
-        json_put_real(json, value);
-    } else {
+    if (measure == MEASURE_SHARE)
+        json_member_real(json, name, value);
+    else
         json_member_int(json, name, (int64_t)value);
-    }
 }
 
 void alert_record_write(struct json_writer *json, const struct alert_record *record, enum alert_step step)
@@ -97,8 +95,7 @@ void alert_record_write(struct json_writer *json, const struct alert_record *rec
     json_member_instant(json, "cleared_at", record->cleared_at);
     json_member_given(json, "incident", record->incident);
     if (record->acked_at != INSTANT_NONE) {
-        json_name(json, "acknowledged");
-        json_object_begin(json);
+        json_member_object(json, "acknowledged");
         json_member_instant(json, "at", record->acked_at);
         json_member_given(json, "by", record->acked_by);
         json_member_given(json, "note", record->note);

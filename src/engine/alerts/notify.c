@@ -14,10 +14,7 @@ static const char *const step_words[] = { [ALERT_RAISED] = "raised", [ALERT_GROW
 
 static bool list_has(const struct text_list *list, struct slice text)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (slice_equal(slice_from(list->items[i]), text))
-            return true;
-    return false;
+    return slice_index(text, list->items, list->count) < list->count;
 }
 
 /* Of these an entry may want to hear of each job. */
@@ -72,8 +69,7 @@ static void write_letter(struct json_writer *json, const struct dead_letter *let
 {
     json_member_text(json, "type", "job.dead");
     json_member_instant(json, "timestamp", now);
-    json_name(json, "data");
-    json_object_begin(json);
+    json_member_object(json, "data");
     json_member_string(json, "claimId", letter->job->id);
     json_member_string(json, "tenant", letter->job->tenant);
     json_member_string(json, "destination", letter->destination);
@@ -123,11 +119,8 @@ static struct slice letter_payload(const struct notify_config *notify, bool mail
     if (!mail)
         write_letter(&json, letter, buffer_slice(&error), now);
     json_object_end(&json);
-    struct slice text =
-        buffer_status(&out) == STATUS_OK ? arena_copy(memory, buffer_slice(&out)) : (struct slice){ NULL, 0 };
     buffer_release(&error);
-    buffer_release(&out);
-    return text;
+    return buffer_into(&out, memory);
 }
 
 /* ---- an alert ---- */
@@ -196,10 +189,7 @@ static struct slice payload_of(const struct notify_config *notify, bool mail, co
     if (!mail)
         write_event(&json, record, step, now);
     json_object_end(&json);
-    struct slice text =
-        buffer_status(&out) == STATUS_OK ? arena_copy(memory, buffer_slice(&out)) : (struct slice){ NULL, 0 };
-    buffer_release(&out);
-    return text;
+    return buffer_into(&out, memory);
 }
 
 static struct slice id_of(const struct notify_config *notify, const struct alert_record *record, enum alert_step step,
@@ -283,16 +273,13 @@ enum status report_job(const struct config *config, const struct notify_config *
     } else {
         json_member_text(&json, "type", report->type);
         json_member_instant(&json, "timestamp", now);
-        json_name(&json, "data");
-        json_put_raw(&json, report->data);
+        json_member_raw(&json, "data", report->data);
     }
     json_object_end(&json);
-    struct slice none = { NULL, 0 };
     *ret_insert = (struct op_insert){
         .id = arena_copy(memory, report->id),
         .correlation_id = SLICE(""),
-        .payload = buffer_status(&out) == STATUS_OK ? arena_copy(memory, buffer_slice(&out)) : none,
+        .payload = buffer_into(&out, memory),
     };
-    buffer_release(&out);
     return insert_of(config, notify, false, now, memory, ret_insert);
 }

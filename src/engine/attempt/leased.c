@@ -33,11 +33,6 @@ struct leased {
     bool gone;    /* from the store when it was looked at; whoever ended it may be about to say so */
 };
 
-static struct slice key_of(const int64_t *seq)
-{
-    return (struct slice){ (const char *)seq, sizeof *seq };
-}
-
 /* The tenant's slot is free, whatever came of it; NULL: nothing. */
 static void leased_free(struct leased *leased, instant now)
 {
@@ -63,7 +58,7 @@ static void leased_add(struct engine *engine, struct dest *dest, struct gate_pas
                                    .lane = job->lane, .attempts = job->attempts, .created_at = job->created_at,
                                    .taken_at = now, .until = job->lease_until, .dest = dest,
                                    .of = lane_find(engine, job->lane), .pass = pass };
-    struct leased *before = map_remove(&engine->leases.held, key_of(&job->seq));
+    struct leased *before = map_remove(&engine->leases.held, map_key(&job->seq));
     assert(wanted.of); /* one that holds a slot is not forgotten */
     assert(!before || (before->seq == job->seq && before->dest == dest));
     if (before)
@@ -71,7 +66,7 @@ static void leased_add(struct engine *engine, struct dest *dest, struct gate_pas
     leased_free(before, now);
     if (leased)
         *leased = wanted;
-    if (!leased || map_put(&engine->leases.held, key_of(&leased->seq), leased) != STATUS_OK) {
+    if (!leased || map_put(&engine->leases.held, map_key(&leased->seq), leased) != STATUS_OK) {
         give_back(&wanted, now); /* as if it came from before a restart */
         shares_give_back(&dest->queue.shares, SIDE_FIRST, &wanted.of->share, 1, now);
         free(leased);
@@ -93,17 +88,17 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
 /* NULL: not known, or not of this process. */
 static const struct leased *leased_find(const struct engine *engine, int64_t seq, int64_t token)
 {
-    const struct leased *found = map_get(&engine->leases.held, key_of(&seq));
+    const struct leased *found = map_get(&engine->leases.held, map_key(&seq));
     return found && found->token == token && !found->earlier ? found : NULL;
 }
 
 /* The same, and the caller's to free. It has ended: one of an earlier process frees its tenant's slot. */
 static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t token)
 {
-    struct leased *found = map_get(&engine->leases.held, key_of(&seq));
+    struct leased *found = map_get(&engine->leases.held, map_key(&seq));
     if (!found || found->token != token)
         return NULL;
-    map_remove(&engine->leases.held, key_of(&seq));
+    map_remove(&engine->leases.held, map_key(&seq));
     assert(found->seq == seq);
     if (!found->earlier)
         return found;
@@ -125,7 +120,7 @@ enum status lease_restore(struct engine *engine, const struct job *job)
         return STATUS_NO_MEMORY;
     *leased = (struct leased){ .seq = job->seq, .token = job->lease_token, .lane = job->lane, .until = job->lease_until,
                                .dest = dest, .of = lane, .earlier = true };
-    if (map_put(&engine->leases.held, key_of(&leased->seq), leased) != STATUS_OK) {
+    if (map_put(&engine->leases.held, map_key(&leased->seq), leased) != STATUS_OK) {
         free(leased);
         return STATUS_NO_MEMORY;
     }
@@ -178,7 +173,7 @@ static void leases_looked(struct question *question)
     }
     for (size_t i = 0; i < look->count && question->read.status == STATUS_OK; i++) {
         const struct looked_lease *looked = &look->leases[i];
-        struct leased *leased = map_get(&engine->leases.held, key_of(&looked->seq));
+        struct leased *leased = map_get(&engine->leases.held, map_key(&looked->seq));
         if (!leased || leased->token != looked->token)
             continue; /* it has ended meanwhile */
         if (!looked->held && leased->gone) {
@@ -374,7 +369,7 @@ void leases_forget(struct engine *engine, const struct dest *dest)
         struct leased *leased = entry->value;
         if (leased->dest != dest)
             continue;
-        map_remove(&engine->leases.held, key_of(&leased->seq));
+        map_remove(&engine->leases.held, map_key(&leased->seq));
         free(leased);
     }
 }

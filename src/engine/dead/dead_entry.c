@@ -52,14 +52,8 @@ static void new_job_write(struct json_writer *json, const struct job *job)
     json_member_text(json, "priority", priority_name(job->priority));
     json_member_given(json, "correlation_id", job->correlation_id);
     json_member_given(json, "content_type", job->content_type);
-    if (job->headers.len > 0) {
-        json_name(json, "headers");
-        json_put_raw(json, job->headers);
-    }
-    if (job->metadata.len > 0) {
-        json_name(json, "metadata");
-        json_put_raw(json, job->metadata);
-    }
+    json_member_raw(json, "headers", job->headers);
+    json_member_raw(json, "metadata", job->metadata);
     json_member_bytes(json, "payload", "payload_base64", job->payload);
     json_object_end(json);
 }

@@ -124,9 +124,7 @@ static struct slice data_make(struct batch *batch, const struct erasure *erasure
         json_member_int(&json, "copies", erasure->record.copies);
     }
     json_object_end(&json);
-    struct slice text = arena_copy(&batch->memory, buffer_slice(&data));
-    buffer_release(&data);
-    return text;
+    return buffer_into(&data, &batch->memory);
 }
 
 static void save_add(struct batch *batch, struct slice space, struct slice name, struct slice value)
@@ -142,12 +140,10 @@ static bool record_add(struct batch *batch, const struct erasure *erasure)
     assert(erasure->record.done == (erasure->record.subject.len == 0)); /* no longer than it is needed */
     struct buffer text = buffer_up_to(ERASURE_RECORD_BYTES_MAX);
     erasure_record_write(&text, &erasure->record);
-    struct slice value = arena_copy(&batch->memory, buffer_slice(&text));
+    struct slice value = buffer_into(&text, &batch->memory);
     struct slice id = arena_copy(&batch->memory, slice_from(erasure->record.id));
     struct slice data = erasure->note ? data_make(batch, erasure, erasure->note) : SLICE("{}");
-    bool whole = buffer_status(&text) == STATUS_OK && value.data && id.data && data.data;
-    buffer_release(&text);
-    if (!whole)
+    if (!value.data || !id.data || !data.data)
         return false;
     if (erasure->record.done) /* the subject's name is in the record that this replaces */
         batch->ops[batch->count++] = (struct store_op){ .kind = OP_ERASE_EVENTS };

@@ -366,10 +366,7 @@ struct slice errors_value(const struct known_error *error, struct arena *memory)
     json_member_instant(&json, "first_at", error->first_at);
     json_member_instant(&json, "last_at", error->last_at);
     json_object_end(&json);
-    struct slice text =
-        buffer_status(&value) == STATUS_OK ? arena_copy(memory, buffer_slice(&value)) : (struct slice){ NULL, 0 };
-    buffer_release(&value);
-    return text;
+    return buffer_into(&value, memory);
 }
 
 static bool read_text(const json_t *root, const char *name, size_t size, char *ret_text)

@@ -33,8 +33,7 @@ static void write_stock(struct json_writer *json, const char *name, const struct
 {
     if (!stock->known)
         return;
-    json_name(json, name);
-    json_object_begin(json);
+    json_member_object(json, name);
     json_member_int(json, "pending", stock->pending);
     json_member_int(json, "completed", stock->completed);
     json_member_int(json, "dead", stock->dead);
@@ -44,8 +43,7 @@ static void write_stock(struct json_writer *json, const char *name, const struct
 static void write_changes(struct json_writer *json, const struct incident_record *record)
 {
     assert(record->change_count <= INCIDENT_CHANGES_MAX);
-    json_name(json, "changes");
-    json_array_begin(json);
+    json_member_array(json, "changes");
     for (size_t i = 0; i < record->change_count; i++) {
         const struct incident_change *change = &record->changes[i];
         json_object_begin(json);

@@ -78,8 +78,7 @@ void dest_cycle_tick(struct dest *dest, instant now)
 void cycle_write(struct json_writer *json, const struct cycle_figures *figures)
 {
     assert(figures->answered <= figures->selected);
-    json_name(json, "cycle");
-    json_object_begin(json);
+    json_member_object(json, "cycle");
     json_member_instant(json, "began_at", figures->began_at);
     json_member_instant(json, "ended_at", figures->ended_at);
     json_member_int(json, "cycle_ms", cycle_took_ms(figures));

@@ -45,8 +45,7 @@ void fallback_state_write(struct json_writer *json, const struct dest *dest)
     if (!block_holds(&dest->fallback.block))
         return;
     json_member_text(json, "fallback_blocked", dest->second.reason ? dest->second.reason : "");
-    json_name(json, "fallback");
-    json_object_begin(json);
+    json_member_object(json, "fallback");
     block_state_write(json, &dest->fallback.block.saved);
     json_object_end(json);
 }

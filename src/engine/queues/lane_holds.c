@@ -207,8 +207,7 @@ void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
 void lane_holds_write(struct json_writer *json, const struct dest *dest)
 {
     assert((dest->holds.first == NULL) == (dest->holds.count == 0));
-    json_name(json, "tenants_paused");
-    json_array_begin(json);
+    json_member_array(json, "tenants_paused");
     for (const struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
         json_object_begin(json);
         json_member_text(json, "tenant", lane->tenant);

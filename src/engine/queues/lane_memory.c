@@ -46,11 +46,6 @@ struct lane_missed {
     bool put_off; /* it was asked for, and its destination was still being loaded */
 };
 
-static struct slice key_of(const int64_t *id)
-{
-    return (struct slice){ (const char *)id, sizeof *id };
-}
-
 static enum status read_missed(struct store_read *read, struct store_reader *reader, struct error *err)
 {
     struct lanes_recall *recall = (struct lanes_recall *)read;
@@ -75,7 +70,7 @@ static enum status read_missed(struct store_read *read, struct store_reader *rea
  */
 static bool take_missed(struct engine *engine, int64_t id, const struct lane *stored)
 {
-    struct lane_missed *missed = map_get(&engine->lanes.missed, key_of(&id));
+    struct lane_missed *missed = map_get(&engine->lanes.missed, map_key(&id));
     struct lane_state *lane = lane_find(engine, id);
     assert(missed);
     bool before = missed->put_off;
@@ -84,7 +79,7 @@ static bool take_missed(struct engine *engine, int64_t id, const struct lane *st
     missed->put_off = status == STATUS_NO_MEMORY || status == STATUS_BUSY;
     if (missed->put_off)
         return !before;
-    map_remove(&engine->lanes.missed, key_of(&id));
+    map_remove(&engine->lanes.missed, map_key(&id));
     if (lane) {
         lane_dead_add(lane, missed->dead);
         lane_ready_add(engine, lane, missed->ready);
@@ -147,13 +142,13 @@ void lanes_ask_all_missed(struct engine *engine)
 /* Without memory its jobs are safe all the same, and are found at the next start. */
 static void note_missed(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 {
-    struct lane_missed *missed = map_get(&engine->lanes.missed, key_of(&id));
+    struct lane_missed *missed = map_get(&engine->lanes.missed, map_key(&id));
     if (!missed) {
         missed = calloc(1, sizeof *missed);
         if (!missed)
             return;
         missed->id = id;
-        if (map_put(&engine->lanes.missed, key_of(&missed->id), missed) != STATUS_OK) {
+        if (map_put(&engine->lanes.missed, map_key(&missed->id), missed) != STATUS_OK) {
             free(missed);
             return;
         }

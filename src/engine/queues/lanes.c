@@ -12,14 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct slice key_of(const int64_t *id)
-{
-    return (struct slice){ (const char *)id, sizeof *id };
-}
-
 struct lane_state *lane_find(const struct engine *engine, int64_t id)
 {
-    return map_get(&engine->lanes.by_id, key_of(&id));
+    return map_get(&engine->lanes.by_id, map_key(&id));
 }
 
 /* A tenant's burst is never more than its own limit's number: the setting is about the destination first. */
@@ -109,7 +104,7 @@ static struct lane_state *lane_new(struct engine *engine, int64_t id, struct sli
         return NULL;
     lane->id = id;
     lane->tenant = strndup(tenant.data, tenant.len);
-    if (!lane->tenant || map_put(&engine->lanes.by_id, key_of(&lane->id), lane) != STATUS_OK) {
+    if (!lane->tenant || map_put(&engine->lanes.by_id, map_key(&lane->id), lane) != STATUS_OK) {
         lane_free(lane);
         return NULL;
     }
@@ -190,7 +185,7 @@ void lane_drop(struct engine *engine, struct lane_state *lane)
     *lane->link = lane->next;
     *(lane->next ? &lane->next->link : &lane->dest->queue.end) = lane->link;
     lane->dest->queue.lanes--;
-    const struct lane_state *removed = map_remove(&engine->lanes.by_id, key_of(&lane->id));
+    const struct lane_state *removed = map_remove(&engine->lanes.by_id, map_key(&lane->id));
     assert(removed == lane);
     lane_free(lane);
 }

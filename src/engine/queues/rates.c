@@ -225,24 +225,19 @@ struct unplaced_rate {
     instant paid_until, asked_until; /* INSTANT_NONE: nothing */
 };
 
-static struct slice key_of(const int64_t *lane)
-{
-    return (struct slice){ (const char *)lane, sizeof *lane };
-}
-
 /* Without memory the limit is forgotten, which is said. */
 static void set_aside(struct engine *engine, const struct rate_note *note, instant until)
 {
     assert(note->lane > 0 && !lane_find(engine, note->lane));
     struct map *unplaced = &engine->lanes.unplaced;
-    struct unplaced_rate *rate = map_get(unplaced, key_of(&note->lane));
+    struct unplaced_rate *rate = map_get(unplaced, map_key(&note->lane));
     if (until == INSTANT_NONE || until <= engine_now(engine))
         return;
     if (!rate) {
         rate = malloc(sizeof *rate);
         if (rate)
             *rate = (struct unplaced_rate){ note->lane, INSTANT_NONE, INSTANT_NONE };
-        if (!rate || map_put(unplaced, key_of(&rate->lane), rate) != STATUS_OK) {
+        if (!rate || map_put(unplaced, map_key(&rate->lane), rate) != STATUS_OK) {
             free(rate);
             log_event(LOG_ERROR, "rate_forgotten", FIELD_INT("lane", note->lane), FIELD_CSTR("reason", "no memory"));
             return;
@@ -253,7 +248,7 @@ static void set_aside(struct engine *engine, const struct rate_note *note, insta
 
 void rates_place(struct engine *engine, struct lane_state *lane)
 {
-    struct unplaced_rate *rate = map_remove(&engine->lanes.unplaced, key_of(&lane->id));
+    struct unplaced_rate *rate = map_remove(&engine->lanes.unplaced, map_key(&lane->id));
     if (!rate)
         return;
     assert(rate->lane == lane->id);

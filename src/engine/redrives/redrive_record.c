@@ -140,8 +140,7 @@ static void filter_write(struct json_writer *json, const struct job_walk *walk)
             json_member_instant(json, members[i].name, *(const instant *)value);
     }
     if (walk->id_count > 0) {
-        json_name(json, "ids");
-        json_array_begin(json);
+        json_member_array(json, "ids");
         for (size_t i = 0; i < walk->id_count; i++)
             json_put_string(json, walk->ids[i]);
         json_array_end(json);
@@ -169,17 +168,14 @@ static void members_write(struct json_writer *json, const struct redrive_record 
     }
     if (record->canary > 0)
         json_member_int(json, "canary", record->canary);
-    if (record->canary > 0 || record->abort_given) {
-        json_name(json, "abort_at");
-        json_put_real(json, record->abort_at);
-    }
+    if (record->canary > 0 || record->abort_given)
+        json_member_real(json, "abort_at", record->abort_at);
     if (record->patch) {
         json_name(json, "payload_patch");
         json_document_write(json, record->patch);
     }
     json_member_int(json, "patch_failed", record->patch_failed);
-    json_name(json, "undoing");
-    json_put_bool(json, record->undoing);
+    json_member_bool(json, "undoing", record->undoing);
     json_member_instant(json, "started_at", record->started_at);
     json_member_instant(json, "ended_at", record->ended_at);
 }
@@ -188,28 +184,18 @@ void redrive_record_write(struct buffer *out, const struct redrive_record *recor
 {
     struct json_writer json = json_begin(out);
     members_write(&json, record);
-    json_name(&json, "abort_given");
-    json_put_bool(&json, record->abort_given);
+    json_member_bool(&json, "abort_given", record->abort_given);
     json_member_int(&json, "at_id", (int64_t)record->walk.id);
     json_member_int(&json, "before_seq", record->walk.filter.before_seq);
-    json_name(&json, "over");
-    json_put_bool(&json, record->walk.over);
+    json_member_bool(&json, "over", record->walk.over);
     json_object_end(&json);
-}
-
-static enum redrive_state state_of(struct slice name)
-{
-    for (int i = 0; i < REDRIVE_STATES; i++)
-        if (slice_equal(name, slice_from(state_names[i])))
-            return (enum redrive_state)i;
-    return REDRIVE_STATES;
 }
 
 static enum status record_fill(const json_t *root, struct redrive_record *record, struct error *err)
 {
     struct slice id = saved_text(root, "id"), rate = saved_text(root, "rate");
     const json_t *patch = json_object_get(root, "payload_patch");
-    record->state = state_of(saved_text(root, "state"));
+    record->state = (enum redrive_state)slice_index(saved_text(root, "state"), state_names, REDRIVE_STATES);
     if (record->state == REDRIVE_STATES || id.len == 0 || id.len >= REDRIVE_ID_BYTES)
         return error_set(err, STATUS_CORRUPT, "a redrive that is saved has no id or no state");
     memcpy(record->id, id.data, id.len);

@@ -181,12 +181,10 @@ static bool note_add(struct batch *batch, struct redrive *redrive)
     json_member_string(&json, "by", redrive->note_by.data ? redrive->note_by : redrive->record.by);
     json_member_int(&json, "matched", redrive->record.matched);
     json_object_end(&json);
-    struct slice text = arena_copy(&batch->memory, buffer_slice(&data));
-    bool whole = buffer_status(&data) == STATUS_OK && text.data;
-    buffer_release(&data);
-    if (whole)
+    struct slice text = buffer_into(&data, &batch->memory);
+    if (text.data)
         batch->ops[batch->count++] = (struct store_op){ .kind = OP_NOTE, .data = text };
-    return whole;
+    return text.data != NULL;
 }
 
 static void save_add(struct batch *batch, struct slice space, struct slice name, struct slice value)
@@ -201,11 +199,9 @@ static bool record_add(struct batch *batch, struct redrive *redrive)
 {
     struct buffer text = buffer_up_to(REDRIVE_RECORD_BYTES_MAX);
     redrive_record_write(&text, &redrive->record);
-    struct slice value = arena_copy(&batch->memory, buffer_slice(&text));
+    struct slice value = buffer_into(&text, &batch->memory);
     struct slice id = arena_copy(&batch->memory, slice_from(redrive->record.id));
-    bool whole = buffer_status(&text) == STATUS_OK && value.data && id.data;
-    buffer_release(&text);
-    if (!whole)
+    if (!value.data || !id.data)
         return false;
     save_add(batch, SPACE_REDRIVE, id, value);
     save_add(batch, SPACE_REDRIVE_ACTIVE, id, redrive->over ? SLICE("") : SLICE("1"));
@@ -282,9 +278,7 @@ static struct slice letter_data(struct batch *batch, const struct redrive *redri
     if (redrive->record.patch)
         json_member_bool(&json, "corrected", true);
     json_object_end(&json);
-    struct slice text = arena_copy(&batch->memory, buffer_slice(&data));
-    buffer_release(&data);
-    return text;
+    return buffer_into(&data, &batch->memory);
 }
 
 /*

@@ -10,8 +10,7 @@ static const char *const end_names[DAYBOOK_ENDS] = {
 
 static void write_kpis(struct json_writer *json, const struct daybook *book)
 {
-    json_name(json, "kpis");
-    json_array_begin(json);
+    json_member_array(json, "kpis");
     for (const struct kpi *kpi = kpis; kpi < kpis + KPI_COUNT; kpi++) {
         double value = kpi->value(book);
         json_object_begin(json);
@@ -21,18 +20,14 @@ static void write_kpis(struct json_writer *json, const struct daybook *book)
         json_member_text(json, "every", kpi->weekly ? "week" : "day");
         json_member_text(json, "unit", kpi->unit);
         json_member_text(json, "bound", kpi_sign(kpi));
-        json_name(json, "target");
-        json_put_real(json, kpi->target);
-        json_name(json, "value");
-        if (value < 0)
-            json_put_null(json);
-        else
-            json_put_real(json, round(value * 10000) / 10000);
-        json_name(json, "met");
-        if (value < 0)
-            json_put_null(json);
-        else
-            json_put_bool(json, kpi_met(kpi, value));
+        json_member_real(json, "target", kpi->target);
+        if (value < 0) {
+            json_member_raw(json, "value", SLICE("null"));
+            json_member_raw(json, "met", SLICE("null"));
+        } else {
+            json_member_real(json, "value", round(value * 10000) / 10000);
+            json_member_bool(json, "met", kpi_met(kpi, value));
+        }
         json_object_end(json);
     }
     json_array_end(json);
@@ -59,8 +54,7 @@ static void write_code(struct json_writer *json, const char *code, const int64_t
 static void write_codes(struct json_writer *json, const struct daybook *book)
 {
     int64_t others = 0;
-    json_name(json, "codes");
-    json_array_begin(json);
+    json_member_array(json, "codes");
     for (size_t i = 0; i < book->code_count; i++)
         write_code(json, book->codes[i].code, book->codes[i].ends);
     for (int i = 0; i < DAYBOOK_ENDS; i++)
@@ -73,8 +67,7 @@ static void write_codes(struct json_writer *json, const struct daybook *book)
 /* S1-064: what retries are good for, by the number of the attempt. */
 static void write_tries(struct json_writer *json, const struct daybook *book)
 {
-    json_name(json, "attempts_by_number");
-    json_array_begin(json);
+    json_member_array(json, "attempts_by_number");
     for (int i = 0; i <= DAYBOOK_TRIES; i++) {
         if (book->sent[i] == 0)
             continue;
@@ -90,12 +83,10 @@ static void write_tries(struct json_writer *json, const struct daybook *book)
 static void write_list(struct json_writer *json, const char *name, const char *rules, const struct period_list *list)
 {
     assert(list->count <= PERIOD_LETTERS_MAX);
-    json_name(json, name);
-    json_object_begin(json);
+    json_member_object(json, name);
     json_member_text(json, "rules", rules);
     json_member_int(json, "more", list->more);
-    json_name(json, "jobs");
-    json_array_begin(json);
+    json_member_array(json, "jobs");
     for (size_t i = 0; i < list->count; i++) {
         const struct period_letter *letter = &list->items[i];
         json_object_begin(json);
@@ -115,8 +106,7 @@ static void write_list(struct json_writer *json, const char *name, const char *r
 static void write_days(struct json_writer *json, const struct period *period)
 {
     assert(period->date_count <= PERIOD_DAYS_MAX);
-    json_name(json, "days");
-    json_array_begin(json);
+    json_member_array(json, "days");
     for (size_t i = 0; i < period->date_count; i++) {
         json_object_begin(json);
         json_member_text(json, "date", period->dates[i]);
@@ -144,8 +134,7 @@ void period_json(const struct period *period, struct json_writer *json)
     write_list(json, "permanent_errors", "S0-096 S1-062", &period->permanent);
     write_list(json, "exhausted_jobs", "S0-097 S1-063", &period->exhausted);
     json_member_bool(json, "lists_cut", period->letters_cut);
-    json_name(json, "destinations");
-    json_array_begin(json);
+    json_member_array(json, "destinations");
     for (size_t i = 0; i < period->destination_count; i++) {
         json_object_begin(json);
         json_member_string(json, "destination", period->destinations[i].name);

@@ -6,8 +6,7 @@
 
 void incident_signs_write(struct json_writer *json, const struct incident *incident)
 {
-    json_name(json, "signs");
-    json_object_begin(json);
+    json_member_object(json, "signs");
     for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
         if (incident->signs[i] > 0)
             json_member_int(json, criterion_name((enum criterion)i), incident->signs[i]);
@@ -29,8 +28,7 @@ void incident_state_write(struct json_writer *json, const struct incident *incid
     json_member_int(json, "probes", incident->probes);
     json_member_int(json, "held_max", incident->held_max);
     json_member_int(json, "unspent", incident->unspent);
-    json_name(json, "curve");
-    json_array_begin(json);
+    json_member_array(json, "curve");
     for (size_t i = 0; i < incident->curve_count; i++) {
         json_object_begin(json);
         json_member_instant(json, "at", incident->curve[i].at);
@@ -43,8 +41,7 @@ void incident_state_write(struct json_writer *json, const struct incident *incid
 void block_state_write(struct json_writer *json, const struct block_saved *saved)
 {
     assert(!saved->held || saved->since != INSTANT_NONE);
-    json_name(json, "block");
-    json_object_begin(json);
+    json_member_object(json, "block");
     json_member_instant(json, "since", saved->since);
     json_member_instant(json, "look_at", saved->look_at);
     json_member_int(json, "needed", saved->needed);
@@ -61,16 +58,14 @@ void gate_state_write(struct json_writer *json, const struct gate_saved *saved)
     assert(contingency->mode < MODE_COUNT);
     json_member_bool(json, "paused", saved->paused);
     json_member_instant(json, "closed_until", saved->closed_until);
-    json_name(json, "breaker");
-    json_object_begin(json);
+    json_member_object(json, "breaker");
     json_member_text(json, "state", breaker_state_name(saved->breaker.state));
     json_member_instant(json, "since", saved->breaker.since);
     json_member_instant(json, "until", saved->breaker.until);
     json_member_int(json, "openings", saved->breaker.openings);
     json_object_end(json);
     if (saved->outage.since != INSTANT_NONE) {
-        json_name(json, "outage");
-        json_object_begin(json);
+        json_member_object(json, "outage");
         json_member_instant(json, "since", saved->outage.since);
         json_member_instant(json, "good_at", saved->outage.good_at);
         json_member_instant(json, "ended_at", saved->outage.ended_at);
@@ -78,8 +73,7 @@ void gate_state_write(struct json_writer *json, const struct gate_saved *saved)
     }
     if (saved->block.held || saved->block.needed != BLOCK_NEEDED)
         block_state_write(json, &saved->block);
-    json_name(json, "contingency");
-    json_object_begin(json);
+    json_member_object(json, "contingency");
     json_member_text(json, "mode", mode_name(contingency->mode));
     json_member_given(json, "cause", slice_from(cause_name(contingency->cause)));
     json_member_instant(json, "since", contingency->since);
@@ -91,8 +85,7 @@ void gate_state_write(struct json_writer *json, const struct gate_saved *saved)
         json_member_int(json, "look_ms", contingency->look_ms);
     json_member_int(json, "step", (int64_t)contingency->step);
     json_member_instant(json, "calm_since", contingency->calm_since);
-    json_name(json, "incident");
-    json_object_begin(json);
+    json_member_object(json, "incident");
     incident_state_write(json, &contingency->incident);
     json_object_end(json);
     json_object_end(json);

@@ -17,12 +17,6 @@
 
 enum { BELL_BYTES_MAX = 7900, WAITING_BYTES_MAX = 256 << 10, NAMES_BYTES_MAX = 1800 };
 
-static void hex_append(struct buffer *text, struct slice bytes)
-{
-    for (size_t i = 0; i < bytes.len; i++)
-        buffer_printf(text, "%02x", (unsigned char)bytes.data[i]);
-}
-
 static void lane_append(struct postgres_node *node, const struct store_lane *lane, int64_t ready, int64_t dead)
 {
     struct buffer *text = &node->bell.text;
@@ -32,9 +26,9 @@ static void lane_append(struct postgres_node *node, const struct store_lane *lan
         return;
     buffer_printf(text, "r %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", lane->lane.id, ready, dead,
                   lane->next_at, lane->low_rank);
-    hex_append(text, lane->lane.destination);
+    buffer_append_hex(text, lane->lane.destination);
     buffer_append_text(text, " ");
-    hex_append(text, lane->lane.tenant);
+    buffer_append_hex(text, lane->lane.tenant);
     buffer_append_text(text, "\n");
     node->bell.all = node->bell.all || buffer_status(text) != STATUS_OK;
 }

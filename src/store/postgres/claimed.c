@@ -14,14 +14,9 @@ struct postgres_claimed {
     char text[];
 };
 
-static struct slice claimed_key(const int64_t *seq)
-{
-    return (struct slice){ (const char *)seq, sizeof *seq };
-}
-
 static void forget(struct postgres_store *store, int64_t seq)
 {
-    struct postgres_claimed *lease = map_remove(&store->claimed.by_seq, claimed_key(&seq));
+    struct postgres_claimed *lease = map_remove(&store->claimed.by_seq, map_key(&seq));
     if (!lease)
         return;
     assert(store->claimed.bytes >= lease->bytes);
@@ -82,7 +77,7 @@ static void learn(struct postgres_store *store, const struct postgres_entry *ent
         return;
     if (store->claimed.bytes + lease->bytes > CLAIMED_BYTES_MAX)
         claimed_forget(store); /* most are of workers that never came back */
-    if (map_put(&store->claimed.by_seq, claimed_key(&lease->job.seq), lease) != STATUS_OK) {
+    if (map_put(&store->claimed.by_seq, map_key(&lease->job.seq), lease) != STATUS_OK) {
         free(lease);
         return;
     }
@@ -101,7 +96,7 @@ void claimed_follow(struct postgres_batch *batch)
 
 bool claimed_recall(struct postgres_batch *batch, int64_t seq, int64_t token)
 {
-    const struct postgres_claimed *lease = map_get(&batch->store->claimed.by_seq, claimed_key(&seq));
+    const struct postgres_claimed *lease = map_get(&batch->store->claimed.by_seq, map_key(&seq));
     const struct store_lane *lane = lease ? lane_table_by_id(&batch->store->lanes, lease->job.lane) : NULL;
     if (!lane || lease->job.lease_token != token)
         return false;

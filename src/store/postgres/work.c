@@ -55,14 +55,9 @@ void name_key(struct slice tenant, struct slice id, unsigned char ret_key[KEY_BY
     memcpy(ret_key + KEY_ID_BYTES, whole, KEY_BYTES - KEY_ID_BYTES);
 }
 
-static struct slice seq_key(const int64_t *seq)
-{
-    return (struct slice){ (const char *)seq, sizeof *seq };
-}
-
 struct postgres_entry *entry_by_seq(const struct postgres_round *round, int64_t seq)
 {
-    struct postgres_entry *entry = map_get(&round->by_seq, seq_key(&seq));
+    struct postgres_entry *entry = map_get(&round->by_seq, map_key(&seq));
     return entry && entry->is ? entry : NULL;
 }
 
@@ -80,7 +75,7 @@ enum status entry_add(struct postgres_batch *batch, struct postgres_entry *entry
 {
     assert(entry->is && entry->job.seq > 0);
     struct postgres_round *round = &batch->round;
-    if (map_put(&round->by_seq, seq_key(&entry->job.seq), entry) != STATUS_OK)
+    if (map_put(&round->by_seq, map_key(&entry->job.seq), entry) != STATUS_OK)
         return batch_no_memory(batch);
     *round->last = entry;
     round->last = &entry->next;
@@ -102,7 +97,7 @@ enum status entry_name(struct postgres_batch *batch, struct postgres_entry *entr
 enum status entry_load(struct postgres_batch *batch, const PGresult *answer, int row, struct postgres_entry **ret_entry)
 {
     int64_t seq = value_int(answer, row, JOB_SEQ);
-    struct postgres_entry *entry = map_get(&batch->round.by_seq, seq_key(&seq));
+    struct postgres_entry *entry = map_get(&batch->round.by_seq, map_key(&seq));
     *ret_entry = entry;
     if (entry)
         return STATUS_OK;

@@ -30,17 +30,12 @@ struct amqp_state {
     struct buffer blocked; /* why the broker takes nothing just now; empty: it does */
 };
 
-static int64_t now_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 /* ---- What is said. ---- */
 
 static void give(struct broker_link *link, struct buffer *out, bool made)
 {
     struct amqp_state *state = link->state;
-    state->spoken_ms = now_ms();
+    state->spoken_ms = clock_ticks_ms();
     if (made && buffer_status(out) == STATUS_OK)
         broker_give(link, buffer_slice(out));
     else
@@ -64,7 +59,7 @@ static void begin(struct broker_link *link)
     buffer_init(&state->returned, TEXT_BYTES_MAX);
     buffer_init(&state->blocked, TEXT_BYTES_MAX);
     state->frame_bytes_max = AMQP_FRAME_MIN_SIZE;
-    state->heard_ms = state->spoken_ms = now_ms();
+    state->heard_ms = state->spoken_ms = clock_ticks_ms();
     state->begun = true;
     broker_give(link, (struct slice){ hello, sizeof hello });
 }
@@ -190,7 +185,7 @@ static enum status write_job(struct broker_link *link, struct broker_entry *entr
                          "the job's id, metadata or another of its facts is too long for a message of AMQP");
     if (buffer_status(out) != STATUS_OK)
         return error_set(err, buffer_status(out), "the job is too long to be sent, or there is no memory for it");
-    state->spoken_ms = now_ms();
+    state->spoken_ms = clock_ticks_ms();
     return STATUS_OK;
 }
 
@@ -372,7 +367,7 @@ static void received(struct broker_link *link, struct slice bytes)
 {
     struct amqp_state *state = link->state;
     struct amqp_piece piece;
-    state->heard_ms = now_ms();
+    state->heard_ms = clock_ticks_ms();
     buffer_append(&state->in, bytes);
     struct slice rest = buffer_slice(&state->in);
     enum amqp_split split = buffer_status(&state->in) == STATUS_OK ? AMQP_SPLIT_FRAME : AMQP_SPLIT_BROKEN;

@@ -26,11 +26,6 @@ struct broker {
     struct event *later, *tick;
 };
 
-static int64_t now_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 /* ---- Lines of entries. ---- */
 
 static void queue_add(struct broker_queue *queue, struct broker_entry *entry)
@@ -115,7 +110,7 @@ void broker_answer(struct broker_link *link, struct broker_entry *entry, enum ou
     bool found = queue_remove(&link->written, entry);
     assert(found);
     (void)found;
-    link->used_ms = now_ms();
+    link->used_ms = clock_ticks_ms();
     tell(entry, outcome, code, text, reference);
     entry_free(entry);
     if (link->leaving)
@@ -320,7 +315,7 @@ static struct broker_link *link_new(struct broker *broker, const struct send *se
         return NULL;
     }
     *link = (struct broker_link){ .broker = broker, .destination = send->destination, .fallback = send->use_fallback,
-                                  .generation = broker->generation, .used_ms = now_ms() };
+                                  .generation = broker->generation, .used_ms = clock_ticks_ms() };
     broker->count++;
     link->state = calloc(1, broker->protocol->state_bytes);
     bool made = wire_init(&link->wire, &broker->loop, &wire_events, link) && link->state;
@@ -395,7 +390,7 @@ static void broker_start(struct transport *transport, struct send *send)
         entry_fail(broker, entry);
         return;
     }
-    entry->link->used_ms = now_ms();
+    entry->link->used_ms = clock_ticks_ms();
     event_add(entry->deadline, &wait);
     if (!entry->link->ready)
         queue_add(&entry->link->waiting, entry);
@@ -449,7 +444,7 @@ static void on_later(UNUSED evutil_socket_t fd, UNUSED short what, void *context
 static void on_tick(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct broker *broker = context;
-    int64_t now = now_ms();
+    int64_t now = clock_ticks_ms();
     for (struct broker_link *link = broker->links; link; link = link->next) {
         if (link->ready && broker->protocol->tick) /* one that leaves, too: it may have jobs without an answer */
             broker->protocol->tick(link, now);

@@ -60,11 +60,6 @@ void redis_client_free(struct redis_client *client)
     free(client);
 }
 
-static int64_t now_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 /* The connection is of no use any more. */
 static enum status lose(struct redis_client *client, enum status status, struct error *err, const char *reason)
 {
@@ -224,7 +219,7 @@ static CURLcode receive(struct redis_client *client)
 enum status redis_client_hear(struct redis_client *client, int64_t timeout_ms, struct redisReply **ret_reply,
                               struct error *err)
 {
-    int64_t until_ms = now_ms() + timeout_ms;
+    int64_t until_ms = clock_ticks_ms() + timeout_ms;
     *ret_reply = NULL;
     if (!client->curl)
         return error_set(err, STATUS_AWAY, "there is no connection");
@@ -243,7 +238,7 @@ enum status redis_client_hear(struct redis_client *client, int64_t timeout_ms, s
         CURLcode result = sent == CURLE_OK || sent == CURLE_AGAIN ? receive(client) : sent;
         if (result == CURLE_OK)
             continue;
-        int64_t left_ms = until_ms - now_ms();
+        int64_t left_ms = until_ms - clock_ticks_ms();
         if (result != CURLE_AGAIN)
             return lose(client, STATUS_AWAY, err, "the server closed the connection");
         if (left_ms <= 0 || redis_client_stopped(client))
@@ -281,8 +276,8 @@ enum status redis_client_ask(struct redis_client *client, const char *const *wor
 
 bool redis_client_sleep(struct redis_client *client, int64_t ms)
 {
-    int64_t until_ms = now_ms() + ms;
-    for (int64_t left_ms = ms; left_ms > 0 && !redis_client_stopped(client); left_ms = until_ms - now_ms())
+    int64_t until_ms = clock_ticks_ms() + ms;
+    for (int64_t left_ms = ms; left_ms > 0 && !redis_client_stopped(client); left_ms = until_ms - clock_ticks_ms())
         curl_multi_poll(client->multi, NULL, 0, (int)(left_ms < LOOK_MS ? left_ms : LOOK_MS), NULL);
     return !redis_client_stopped(client);
 }

@@ -25,11 +25,6 @@ struct searcher {
     struct event *wake_event;
 };
 
-static int64_t monotonic_ms(void)
-{
-    return clock_ticks_ns() / 1000000;
-}
-
 /* ---- the queue, under the lock ---- */
 
 static void append_owner(struct searcher *searcher, struct search *first)
@@ -106,7 +101,7 @@ static void *work(void *context)
         }
         search->queued = false;
         search->running = true;
-        search->late = monotonic_ms() - search->since_ms > searcher->wait_ms_max;
+        search->late = clock_ticks_ms() - search->since_ms > searcher->wait_ms_max;
         pthread_mutex_unlock(&searcher->lock);
         if (!search->late)
             search->run(search);
@@ -157,7 +152,7 @@ static void on_done(evutil_socket_t fd, UNUSED short what, void *context)
 void searcher_give(struct searcher *searcher, struct search *search)
 {
     assert(search->run && search->done);
-    search->since_ms = monotonic_ms();
+    search->since_ms = clock_ticks_ms();
     search->late = search->running = false;
     search->queued = true;
     pthread_mutex_lock(&searcher->lock);

@@ -13,14 +13,6 @@ bool smtp_text_is_ascii(struct slice text)
     return true;
 }
 
-static bool has_control(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f)
-            return true;
-    return false;
-}
-
 /* Dots stand between words, as in both halves of an address. */
 static bool dots_are_between(struct slice text)
 {
@@ -66,7 +58,7 @@ static bool name_take(struct slice name, struct slice *ret_name)
 enum status smtp_address_parse(struct slice text, struct smtp_address *ret_address, struct error *err)
 {
     struct smtp_address found = { .name = SLICE("") };
-    if (has_control(text))
+    if (slice_has_control(text))
         return error_set(err, STATUS_INVALID, "the address \"%s\" has a control character or a line break",
                          quote(text).text);
     if (!utf8_is_valid(text))
