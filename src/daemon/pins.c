@@ -70,8 +70,7 @@ struct batch *pins_change(const struct pins *pins, const struct config *config)
         batch = batch_new(1, 1 << 21);
     struct slice value = batch ? arena_copy(&batch->memory, buffer_slice(&text)) : SLICE("");
     if (batch && value.data) {
-        batch->ops[batch->count++] =
-            (struct store_op){ .kind = OP_SAVE, .save = { .space = SPACE_PINS, .name = PINS_NAME, .value = value } };
+        batch_save(batch, SPACE_PINS, PINS_NAME, value);
     } else if (batch) {
         batch_free(batch);
         batch = NULL;

@@ -51,19 +51,11 @@ static bool save(struct engine *engine, struct dest *dest, const struct daybook 
     struct buffer text = buffer_up_to(DAY_TEXT_BYTES_MAX);
     struct json_writer json = json_writer(&text);
     daybook_write(&json, book, date);
-    struct store_op *op = buffer_status(&text) == STATUS_OK ? outgoing_add(engine, done, dest) : NULL;
-    if (op) {
+    bool out = buffer_status(&text) == STATUS_OK && outgoing_save(engine, done, dest, space, name, buffer_slice(&text));
+    if (out)
         dest_is_out(engine, dest);
-        op->kind = OP_SAVE;
-        op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), name),
-                                     .value = arena_copy(outgoing_memory(engine), buffer_slice(&text)) };
-        if (!op->save.name.data || !op->save.value.data) {
-            outgoing_drop_last(engine);
-            op = NULL;
-        }
-    }
     buffer_release(&text);
-    return op != NULL;
+    return out;
 }
 
 static void save_now(struct engine *engine, struct dest *dest)

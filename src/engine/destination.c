@@ -237,7 +237,7 @@ static bool save_first(struct engine *engine, struct dest *dest)
         struct error error;
         outgoing_drop_last(engine); /* again in a moment, but nobody is to wait for memory */
         error_set(&error, STATUS_NO_MEMORY, "no memory for the state of %s", dest->name);
-        saved_waits_fail(&dest->saved.waits, &error);
+        saved_waits_fail(&dest->saved.waits.first, &error);
         return false;
     }
     memmove(dest->saved.changes, dest->saved.changes + 1, --dest->saved.change_count * sizeof *dest->saved.changes);

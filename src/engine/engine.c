@@ -17,6 +17,11 @@ instant engine_now(const struct engine *engine)
     return engine->ports.now(engine->ports.context);
 }
 
+bool engine_is_steward(const struct engine *engine)
+{
+    return engine->office.stage == OWN_WHOLE && !engine->stopping;
+}
+
 bool engine_must_wait(const struct engine *engine)
 {
     return engine->out.not_before != INSTANT_NONE && engine->out.not_before > engine_now(engine);

@@ -100,18 +100,11 @@ static void now_saved(const struct op_result *result)
 static bool add_save(struct engine *engine, struct dest *dest, op_done *done, struct slice space, struct slice name,
                      struct slice value)
 {
-    assert(name.len > 0 && value.len > 0);
-    struct store_op *op = outgoing_add(engine, done, dest);
-    if (!op)
+    assert(value.len > 0);
+    if (!outgoing_save(engine, done, dest, space, name, value))
         return false;
-    op->kind = OP_SAVE;
-    op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), name),
-                                 .value = arena_copy(outgoing_memory(engine), value) };
     dest_is_out(engine, dest);
-    if (op->save.name.data && op->save.value.data)
-        return true;
-    outgoing_drop_last(engine);
-    return false;
+    return true;
 }
 
 static void save_now(struct engine *engine, struct dest *dest)

@@ -101,6 +101,8 @@ instant engine_now(const struct engine *engine);
 bool engine_must_wait(const struct engine *engine);
 /* The store had no room for what was to be written just now: nothing can be claimed. */
 bool engine_store_is_full(const struct engine *engine);
+/* It has the work that is one for all nodes. */
+bool engine_is_steward(const struct engine *engine);
 /* engine_run is to be called soon. */
 void engine_wake(struct engine *engine);
 

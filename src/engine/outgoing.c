@@ -119,6 +119,22 @@ void outgoing_drop_last(struct engine *engine)
     batch->count--;
 }
 
+bool outgoing_save(struct engine *engine, op_done *done, void *context, struct slice space, struct slice name,
+                   struct slice value)
+{
+    assert(space.len > 0 && name.len > 0);
+    struct store_op *op = outgoing_add(engine, done, context);
+    if (!op)
+        return false;
+    op->kind = OP_SAVE;
+    op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), name),
+                                 .value = arena_copy(outgoing_memory(engine), value) };
+    if (op->save.name.data && op->save.value.data)
+        return true;
+    outgoing_drop_last(engine);
+    return false;
+}
+
 size_t outgoing_count(const struct engine *engine)
 {
     return engine->out.filling ? engine->out.filling->batch->count : 0;

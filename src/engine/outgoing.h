@@ -37,6 +37,9 @@ struct store_op *outgoing_add(struct engine *engine, op_done *done, void *contex
 struct store_op *outgoing_gather(struct engine *engine, op_done *done, void *context);
 /* A copy of these bytes, as long as the batch lives, is the context of what was added last. NULL: no memory. */
 void *outgoing_set_context(struct engine *engine, const void *context, size_t size);
+/* Adds one that saves a note; its name and value are copied. False: no room or no memory, and nothing was added. */
+bool outgoing_save(struct engine *engine, op_done *done, void *context, struct slice space, struct slice name,
+                   struct slice value);
 /* Takes back what was added last. */
 void outgoing_drop_last(struct engine *engine);
 /* How many are in the batch being filled, and whether so many more fit. */

@@ -76,9 +76,7 @@ static bool place_save(struct forward *forward)
         return false;
     trail_place_format(&forward->after, place);
     snprintf(value, sizeof value, "{\"after\":\"%s\"}", place);
-    batch->ops[batch->count++] = (struct store_op){
-        .kind = OP_SAVE, .save = { .space = SPACE_FORWARD, .name = SLICE("place"), .value = slice_from(value) }
-    };
+    batch_save(batch, SPACE_FORWARD, SLICE("place"), slice_from(value));
     bool saved = submit(forward, batch);
     forward->unsaved = forward->unsaved && !saved;
     batch_free(batch);

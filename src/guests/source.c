@@ -263,9 +263,7 @@ static void callback_note(struct handling *handling)
 {
     struct batch *batch = handling->batch;
     handling->entries[batch->count] = SIZE_MAX;
-    batch->ops[batch->count++] = (struct store_op){
-        .kind = OP_SAVE, .save = { .space = SPACE_FORWARD, .name = SLICE("callbacks"), .value = SLICE("{}") }
-    };
+    batch_save(batch, SPACE_FORWARD, SLICE("callbacks"), SLICE("{}"));
 }
 
 /* Reads one entry into the batch. False: the connection is lost. */

@@ -84,6 +84,13 @@ static void group_leave(struct batch_group *group)
     free(group);
 }
 
+void batch_save(struct batch *batch, struct slice space, struct slice name, struct slice value)
+{
+    struct store_op *op = &batch->ops[batch->count++];
+    op->kind = OP_SAVE;
+    op->save = (struct op_save){ .space = space, .name = name, .value = value };
+}
+
 void batch_free(struct batch *batch)
 {
     if (!batch)

@@ -82,6 +82,8 @@ void notice_free(struct notice *notice);
 
 /* A batch with room for `ops_max` zeroed operations (count starts at 0); NULL when there is no memory. */
 struct batch *batch_new(size_t ops_max, size_t memory_bytes_max);
+/* Adds an operation that saves a note, or with an empty value forgets it; the texts are borrowed. There is room for it. */
+void batch_save(struct batch *batch, struct slice space, struct slice name, struct slice value);
 /* The results are freed with it. */
 void batch_free(struct batch *batch);
 

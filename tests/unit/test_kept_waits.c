@@ -46,7 +46,7 @@ static void run(const char *script, struct waiter *waiters)
             saved_waits_back(&waits, (uint64_t)(*at - 'a'), &result, more);
         } else if (*at == '!') {
             error_set(&result, STATUS_NO_MEMORY, "no memory");
-            saved_waits_fail(&waits, &result);
+            saved_waits_fail(&waits.first, &result);
         }
     }
     assert_true(count <= WAITS_MAX);

@@ -142,9 +142,7 @@ static void callbacks_note(struct api *api, const struct op_insert *insert)
     struct batch *batch = insert->callback.len > 0 && !api->callbacks_noted ? batch_new(1, SIZE_MAX / 4) : NULL;
     if (!batch)
         return;
-    batch->ops[batch->count++] = (struct store_op){
-        .kind = OP_SAVE, .save = { .space = SPACE_FORWARD, .name = SLICE("callbacks"), .value = SLICE("{}") }
-    };
+    batch_save(batch, SPACE_FORWARD, SLICE("callbacks"), SLICE("{}"));
     batch->context = api;
     batch->done = on_noted;
     batch->reply_to = api->mailbox;

@@ -140,17 +140,13 @@ static bool fill_drain(struct call *call, const struct session *session)
     json_member_string(&json, "by", call->who);
     json_object_end(&json);
     drain_wish(session, wish);
-    call->batch = batch_new(2, 1 << 16);
-    if (call->batch) {
-        call->batch->ops[0] = (struct store_op){ .kind = OP_SAVE,
-                                                 .save = { .space = SPACE_NODE, .name = session->node,
-                                                           .value = arena_copy(&call->memory, slice_from(wish)) } };
-        call->batch->ops[1] =
-            (struct store_op){ .kind = OP_NOTE, .data = arena_copy(&call->memory, buffer_slice(&note)) };
-        call->batch->count = 2;
-    }
-    buffer_release(&note);
-    return call->batch && call->batch->ops[0].save.value.data && call->batch->ops[1].data.data;
+    struct slice value = arena_copy(&call->memory, slice_from(wish)), data = buffer_into(&note, &call->memory);
+    call->batch = value.data && data.data ? batch_new(2, 1 << 16) : NULL;
+    if (!call->batch)
+        return false;
+    batch_save(call->batch, SPACE_NODE, session->node, value);
+    call->batch->ops[call->batch->count++] = (struct store_op){ .kind = OP_NOTE, .data = data };
+    return true;
 }
 
 static void drain(struct call *call)

@@ -311,16 +311,6 @@ static void await_ack(struct alert *alert, struct saved_wait *wait)
     *last = wait;
 }
 
-static void answer_acks(struct alert *alert, const struct error *result)
-{
-    while (alert->waits) {
-        struct saved_wait *wait = alert->waits;
-        alert->waits = wait->next;
-        wait->error = *result;
-        wait->done(wait); /* perhaps it is gone now */
-    }
-}
-
 /* A run of dead letters ends with it; what is still true goes on, known to somebody. */
 static void take_ack(struct alert_book *book, struct alert *alert, instant now)
 {
@@ -567,7 +557,7 @@ static void alert_saved(const struct op_result *result)
         error_set(&refused, STATUS_IO, "the store refused it");
         log_refused(alert, result->batch);
         if (acked)
-            answer_acks(alert, &refused);
+            saved_waits_fail(&alert->waits, &refused);
         if (!engine->stopping) /* else the next process finds out anew */
             set_step(book, alert, step); /* nothing of it was judged meanwhile */
         return;
@@ -576,7 +566,7 @@ static void alert_saved(const struct op_result *result)
     alert->written = true;
     alert->refused = false;
     if (acked)
-        answer_acks(alert, &good);
+        saved_waits_fail(&alert->waits, &good);
     else if (alert->waits)
         take_ack(book, alert, engine_now(engine)); /* it came while another step was on its way */
     if (step == ALERT_CLEARED)

@@ -94,18 +94,11 @@ void dead_acked(struct dest *dest)
 bool dead_acked_save(struct engine *engine, const struct dest *dest)
 {
     char value[64];
-    struct store_op *op = outgoing_add(engine, NULL, NULL);
-    if (!op)
-        return false;
     if (dest->alerts.acked == DEAD_ACKED_ALL)
         snprintf(value, sizeof value, "{}");
     else
         snprintf(value, sizeof value, "{\"dead\":%" PRId64 "}", dest->alerts.acked);
-    op->kind = OP_SAVE;
-    op->save = (struct op_save){ .space = SPACE_DEAD_ACKED,
-                                 .name = arena_copy(outgoing_memory(engine), slice_from(dest->name)),
-                                 .value = arena_copy(outgoing_memory(engine), slice_from(value)) };
-    return op->save.name.data && op->save.value.data;
+    return outgoing_save(engine, NULL, NULL, SPACE_DEAD_ACKED, slice_from(dest->name), slice_from(value));
 }
 
 /* Those that are gone were acknowledged ones as far as there were any. */
@@ -354,26 +347,17 @@ static void save_age(struct engine *engine, struct dest *dest, instant now)
     bool same = alerts->age.count == 0 && alerts->age_saved == 0;
     if (dest->config->alerts.age_ms == 0 || !due || same || engine_must_wait(engine))
         return;
-    struct store_op *op = outgoing_add(engine, NULL, NULL);
-    if (!op)
-        return;
     struct buffer value = buffer_up_to(ALERT_RECORD_BYTES_MAX);
     struct json_writer json = json_begin(&value);
     json_member_int(&json, "count", alerts->age.count);
     json_member_int(&json, "created_mean", (int64_t)alerts->age.created_mean);
     json_member_int(&json, "fed_at", alerts->age.fed_at);
     json_object_end(&json);
-    op->kind = OP_SAVE;
-    op->save = (struct op_save){ .space = SPACE_ALERT_AGE,
-                                 .name = arena_copy(outgoing_memory(engine), slice_from(dest->name)),
-                                 .value = arena_copy(outgoing_memory(engine), buffer_slice(&value)) };
-    buffer_release(&value);
-    if (!op->save.name.data || !op->save.value.data) {
-        outgoing_drop_last(engine);
-        return;
+    if (outgoing_save(engine, NULL, NULL, SPACE_ALERT_AGE, slice_from(dest->name), buffer_slice(&value))) {
+        alerts->age_saved_at = now;
+        alerts->age_saved = alerts->age.count;
     }
-    alerts->age_saved_at = now;
-    alerts->age_saved = alerts->age.count;
+    buffer_release(&value);
 }
 
 /* From the highest down: where one stands, those below it say nothing new. */

@@ -49,26 +49,11 @@ struct erasure {
     bool over; /* this phase */
 };
 
-static bool is_steward(const struct engine *engine)
-{
-    return engine->office.stage == OWN_WHOLE && !engine->stopping;
-}
-
 static void erasure_free(struct erasure *erasure)
 {
     assert(!erasure->waiting && !erasure->waiting_out && !erasure->question.out);
     erasure_record_release(&erasure->record);
     free(erasure);
-}
-
-static void waits_end(struct saved_wait **waits, const struct error *error)
-{
-    while (*waits) {
-        struct saved_wait *wait = *waits;
-        *waits = wait->next;
-        wait->error = *error;
-        wait->done(wait);
-    }
 }
 
 static void append(struct erasures *erasures, struct erasure *erasure)
@@ -127,14 +112,6 @@ static struct slice data_make(struct batch *batch, const struct erasure *erasure
     return buffer_into(&data, &batch->memory);
 }
 
-static void save_add(struct batch *batch, struct slice space, struct slice name, struct slice value)
-{
-    assert(space.len > 0 && name.len > 0);
-    struct store_op *op = &batch->ops[batch->count++];
-    op->kind = OP_SAVE;
-    op->save = (struct op_save){ .space = space, .name = name, .value = value };
-}
-
 static bool record_add(struct batch *batch, const struct erasure *erasure)
 {
     assert(erasure->record.done == (erasure->record.subject.len == 0)); /* no longer than it is needed */
@@ -147,8 +124,8 @@ static bool record_add(struct batch *batch, const struct erasure *erasure)
         return false;
     if (erasure->record.done) /* the subject's name is in the record that this replaces */
         batch->ops[batch->count++] = (struct store_op){ .kind = OP_ERASE_EVENTS };
-    save_add(batch, SPACE_ERASURE, id, value);
-    save_add(batch, SPACE_ERASURE_ACTIVE, id, erasure->record.done ? SLICE("") : SLICE("1"));
+    batch_save(batch, SPACE_ERASURE, id, value);
+    batch_save(batch, SPACE_ERASURE_ACTIVE, id, erasure->record.done ? SLICE("") : SLICE("1"));
     if (erasure->note)
         batch->ops[batch->count++] = (struct store_op){ .kind = OP_NOTE, .data = data };
     return true;
@@ -194,7 +171,7 @@ static void step_done(struct batch *batch)
     error.status = batch->status;
     assert(engine->erasures.out == batch);
     engine->erasures.out = NULL;
-    waits_end(&erasure->waiting_out, &error);
+    saved_waits_fail(&erasure->waiting_out, &error);
     if (applied) {
         count_ops(erasure, batch);
         erasure->note = NULL;
@@ -280,7 +257,7 @@ static struct batch *batch_make(const struct erasure *erasure)
         struct slice name = arena_copy(&batch->memory, erasure->copies[i].name);
         whole = name.data != NULL;
         if (whole)
-            save_add(batch, SPACE_REDRIVE_PAYLOAD, name, SLICE(""));
+            batch_save(batch, SPACE_REDRIVE_PAYLOAD, name, SLICE(""));
     }
     if (whole && events_add(batch, erasure->events.numbers, erasure->events.count))
         return batch;
@@ -516,7 +493,7 @@ static void step_answered(struct question *question)
                   FIELD_CSTR("error", question->read.error.text));
         return;
     }
-    if (!is_steward(engine))
+    if (!engine_is_steward(engine))
         return;
     struct batch *batch = batch_make(erasure);
     erasure->before = *record;
@@ -615,7 +592,7 @@ static void forget_all(struct engine *engine)
     while (*link) {
         struct erasure *erasure = *link;
         bool is_out = erasures->out && erasures->out->context == erasure;
-        waits_end(&erasure->waiting, &error);
+        saved_waits_fail(&erasure->waiting, &error);
         if (erasure->question.out || is_out) {
             link = &erasure->next;
             continue;
@@ -635,7 +612,7 @@ static bool forget_old(struct engine *engine, struct slice name)
 void erasures_run(struct engine *engine)
 {
     struct erasures *erasures = &engine->erasures;
-    if (!is_steward(engine)) {
+    if (!engine_is_steward(engine)) {
         forget_all(engine);
         return;
     }
@@ -650,7 +627,7 @@ void erasures_run(struct engine *engine)
 instant erasures_next(const struct engine *engine)
 {
     const struct erasures *erasures = &engine->erasures;
-    if (!is_steward(engine))
+    if (!engine_is_steward(engine))
         return INSTANT_NONE;
     if (!erasures->loaded && !erasures->load.out)
         return erasures->load_at;
@@ -707,7 +684,7 @@ enum status engine_erasure_begin(struct engine *engine, struct erasure_record *r
 {
     enum status status = STATUS_OK;
     assert(record->subject.len > 0 && !record->done);
-    if (!is_steward(engine) || !engine->erasures.loaded)
+    if (!engine_is_steward(engine) || !engine->erasures.loaded)
         status = error_set(err, STATUS_CONFLICT, "this node does not run erasures at the moment; try again");
     else
         status = room_check(engine, record->tenant, err);

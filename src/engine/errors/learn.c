@@ -166,8 +166,7 @@ static void fill_batch(struct keeping *keeping, struct batch *batch)
         struct slice value = error->table ? errors_value(error, &batch->memory) : SLICE("");
         if (!name.data || !value.data)
             return;
-        batch->ops[batch->count].kind = OP_SAVE;
-        batch->ops[batch->count++].save = (struct op_save){ .space = SPACE_ERRORS, .name = name, .value = value };
+        batch_save(batch, SPACE_ERRORS, name, value);
     }
 }
 
@@ -184,7 +183,7 @@ void errors_save(struct engine *engine)
     if (!keeping) {
         struct error error;
         error_set(&error, STATUS_NO_MEMORY, "no memory for the batch");
-        saved_waits_fail(&engine->errors.forgets, &error);
+        saved_waits_fail(&engine->errors.forgets.first, &error);
         batch_free(batch);
         return; /* asked again when it is due again */
     }

@@ -53,11 +53,6 @@ struct redrive {
     struct arena page; /* the answer's memory */
 };
 
-static bool is_steward(const struct engine *engine)
-{
-    return engine->office.stage == OWN_WHOLE && !engine->stopping;
-}
-
 static struct place place_of(const struct redrive *redrive)
 {
     const struct job_walk *walk = &redrive->record.walk;
@@ -88,16 +83,6 @@ static void redrive_free(struct redrive *redrive)
     page_drop(redrive);
     redrive_record_release(&redrive->record);
     free(redrive);
-}
-
-static void waits_end(struct saved_wait **waits, const struct error *error)
-{
-    while (*waits) {
-        struct saved_wait *wait = *waits;
-        *waits = wait->next;
-        wait->error = *error;
-        wait->done(wait);
-    }
 }
 
 static void wait_add(struct redrive *redrive, struct saved_wait *wait)
@@ -187,13 +172,6 @@ static bool note_add(struct batch *batch, struct redrive *redrive)
     return text.data != NULL;
 }
 
-static void save_add(struct batch *batch, struct slice space, struct slice name, struct slice value)
-{
-    struct store_op *op = &batch->ops[batch->count++];
-    op->kind = OP_SAVE;
-    op->save = (struct op_save){ .space = space, .name = name, .value = value };
-}
-
 /* The record as it is after the step. */
 static bool record_add(struct batch *batch, struct redrive *redrive)
 {
@@ -203,8 +181,8 @@ static bool record_add(struct batch *batch, struct redrive *redrive)
     struct slice id = arena_copy(&batch->memory, slice_from(redrive->record.id));
     if (!value.data || !id.data)
         return false;
-    save_add(batch, SPACE_REDRIVE, id, value);
-    save_add(batch, SPACE_REDRIVE_ACTIVE, id, redrive->over ? SLICE("") : SLICE("1"));
+    batch_save(batch, SPACE_REDRIVE, id, value);
+    batch_save(batch, SPACE_REDRIVE_ACTIVE, id, redrive->over ? SLICE("") : SLICE("1"));
     return !redrive->note || note_add(batch, redrive);
 }
 
@@ -218,7 +196,7 @@ static void step_done(struct batch *batch)
     error.status = batch->status;
     assert(engine->redrives.out == batch);
     engine->redrives.out = NULL;
-    waits_end(&redrive->waiting_out, &error);
+    saved_waits_fail(&redrive->waiting_out, &error);
     if (!applied) {
         place_restore(redrive, &redrive->before);
         redrive->reread = redrive->question.out || redrive->has_page;
@@ -325,7 +303,7 @@ static bool letter_add(struct engine *engine, struct redrive *redrive, struct ba
     struct slice was = back ? SLICE("") : arena_copy(&batch->memory, job->payload);
     if (!name.data || !was.data)
         return false;
-    save_add(batch, SPACE_REDRIVE_PAYLOAD, name, was);
+    batch_save(batch, SPACE_REDRIVE_PAYLOAD, name, was);
     return true;
 }
 
@@ -480,7 +458,7 @@ static void page_take(struct engine *engine, struct redrive *redrive)
     const struct redrive_record *record = &redrive->record;
     assert(redrive->has_page && !engine->redrives.out);
     bool was_undo = redrive->walk.filter.redrive.len > 0;
-    bool is_wanted = is_steward(engine) && !redrive->over && !redrive->reread && was_undo == record->undoing &&
+    bool is_wanted = engine_is_steward(engine) && !redrive->over && !redrive->reread && was_undo == record->undoing &&
                      (record->undoing || !is_ended(record->state));
     redrive->reread = false;
     if (!is_wanted || !goes_on(engine, redrive))
@@ -613,7 +591,7 @@ static void forget_all(struct engine *engine)
     error_set(&error, STATUS_CONFLICT, "this node is not the steward any more");
     for (struct redrive *redrive = engine->redrives.first, *next; redrive; redrive = next) {
         next = redrive->next;
-        waits_end(&redrive->waiting, &error);
+        saved_waits_fail(&redrive->waiting, &error);
         bool is_out = engine->redrives.out && engine->redrives.out->context == redrive;
         if (redrive->question.out || is_out)
             continue;
@@ -626,7 +604,7 @@ static void forget_all(struct engine *engine)
 void redrives_run(struct engine *engine)
 {
     struct redrives *redrives = &engine->redrives;
-    if (!is_steward(engine)) {
+    if (!engine_is_steward(engine)) {
         forget_all(engine);
         return;
     }
@@ -645,7 +623,7 @@ void redrives_run(struct engine *engine)
 instant redrives_next(const struct engine *engine)
 {
     instant next = INSTANT_NONE;
-    if (!is_steward(engine))
+    if (!engine_is_steward(engine))
         return next;
     if (!engine->redrives.loaded)
         next = engine->redrives.load_at;
@@ -688,7 +666,7 @@ enum status engine_redrive_begin(struct engine *engine, struct redrive_record *r
 {
     assert(record->state == (record->canary > 0 ? REDRIVE_CANARY : REDRIVE_RUNNING));
     enum status status = STATUS_OK;
-    if (!is_steward(engine) || !engine->redrives.loaded)
+    if (!engine_is_steward(engine) || !engine->redrives.loaded)
         status = error_set(err, STATUS_CONFLICT, "this node does not run redrives at the moment; try again");
     else
         status = room_check(engine, record->walk.filter.tenant, err);
@@ -745,7 +723,7 @@ enum status engine_redrive_order(struct engine *engine, enum redrive_order order
                                  struct saved_wait *wait, struct error *err)
 {
     struct redrive_record record;
-    if (!is_steward(engine) || !engine->redrives.loaded)
+    if (!engine_is_steward(engine) || !engine->redrives.loaded)
         return error_set(err, STATUS_CONFLICT, "this node does not run redrives at the moment; try again");
     enum status status = redrive_record_read(saved, &record, err);
     if (status != STATUS_OK)

@@ -80,18 +80,8 @@ static void mark_added(const struct op_result *result)
 static bool add_mark(struct engine *engine, struct schedule *schedule)
 {
     char due[24];
-    struct store_op *op = outgoing_add(engine, mark_added, schedule);
-    if (!op)
-        return false;
     snprintf(due, sizeof due, "%" PRId64, schedule->due);
-    op->kind = OP_SAVE;
-    op->save = (struct op_save){ .space = SPACE_REPORT_SENT,
-                                 .name = arena_copy(outgoing_memory(engine), slice_from(schedule->name)),
-                                 .value = arena_copy(outgoing_memory(engine), slice_from(due)) };
-    if (op->save.name.data && op->save.value.data)
-        return true;
-    outgoing_drop_last(engine);
-    return false;
+    return outgoing_save(engine, mark_added, schedule, SPACE_REPORT_SENT, slice_from(schedule->name), slice_from(due));
 }
 
 static enum status make_job(struct engine *engine, const struct schedule *schedule, const struct report_config *report,

@@ -15,15 +15,7 @@ enum {
 
 bool saved_forget(struct engine *engine, struct slice space, struct slice name)
 {
-    struct store_op *op = outgoing_add(engine, NULL, NULL);
-    if (!op)
-        return false;
-    op->kind = OP_SAVE;
-    op->save = (struct op_save){ .space = space, .name = arena_copy(outgoing_memory(engine), name), .value = SLICE("") };
-    if (op->save.name.data)
-        return true;
-    outgoing_drop_last(engine);
-    return false;
+    return outgoing_save(engine, NULL, NULL, space, name, SLICE(""));
 }
 
 static enum status read_old(struct store_read *read, struct store_reader *reader, struct error *err)

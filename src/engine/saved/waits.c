@@ -71,11 +71,11 @@ void saved_waits_back(struct saved_waits *waits, uint64_t upto, const struct err
     }
 }
 
-void saved_waits_fail(struct saved_waits *waits, const struct error *error)
+void saved_waits_fail(struct saved_wait **first, const struct error *error)
 {
-    while (waits->first) {
-        struct saved_wait *wait = waits->first;
-        waits->first = wait->next;
+    while (*first) {
+        struct saved_wait *wait = *first;
+        *first = wait->next;
         answer(wait, error);
     }
 }

@@ -40,6 +40,6 @@ void saved_waits_out(struct saved_waits *waits);
  */
 void saved_waits_back(struct saved_waits *waits, uint64_t upto, const struct error *result, bool more);
 /* All who wait hear so. */
-void saved_waits_fail(struct saved_waits *waits, const struct error *error);
+void saved_waits_fail(struct saved_wait **first, const struct error *error);
 
 #endif
