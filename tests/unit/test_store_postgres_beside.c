@@ -589,7 +589,8 @@ static void test_a_new_node_goes_on_with_a_chain_that_ended(void **state)
     struct store_fixture b = fixture_on(store_at(address, &next));
     assert_int_equal(number_at(address, "SELECT slot FROM node WHERE name = 'next'"), 1);
     note_in(&b, "{\"note\":\"b\"}");
-    assert_int_not_equal(a.store->ops->apply(a.store, a.now, &note, 1, &a.memory, &err), STATUS_OK);
+    enum status status = a.store->ops->apply(a.store, a.now, &note, 1, &a.memory, &err);
+    check(status == STATUS_FENCED, "%s: %s", status_name(status), err.text);
     assert_int_equal(number_at(address, "SELECT count(*) FROM event WHERE data LIKE '%late%'"), 0);
     assert_int_equal(a.store->ops->beat(a.store, 1, &err), STATUS_FENCED);
     must(verify_at(address, NULL, 0, &check, &err), &err);

@@ -1,4 +1,5 @@
 #include "store/postgres/claimed.h"
+#include "store/postgres/tend.h"
 
 #include <assert.h>
 
@@ -138,6 +139,8 @@ enum status postgres_apply(struct store *base, instant now, struct store_op *ops
             lane_table_forget(&store->lanes);
         status = batch_run(&batch, ops, count); /* another node was quicker; what it has done is seen now */
     }
+    if (status == STATUS_BUSY && store->link.clashed && store->link.conn && store->shared)
+        status = session_ask(store, status, batch.err); /* who goes on with its chain writes the same numbers */
     if (status == STATUS_FENCED && !store->shared)
         status = error_set(batch.err, STATUS_IO, "another program writes to this store");
     if (status == STATUS_IO || status == STATUS_CORRUPT)

@@ -129,9 +129,6 @@ enum status session_over(const struct postgres_store *store, int64_t sealed, str
 enum status session_take(struct postgres_store *store, instant now, struct error *err) MUST_CHECK;
 enum status postgres_begin(struct store *base, instant now, struct error *err);
 enum status postgres_end(struct store *base, instant now, struct error *err);
-/* What the store does by itself is in tend.c. */
-enum status postgres_tend(struct store *base, instant now, struct error *err);
-void heads_leave(struct postgres_store *store, instant now);
 
 enum status postgres_beat(struct store *base, uint64_t config, struct error *err);
 enum status postgres_fence(struct store *base, int64_t session, int64_t beat, instant now, struct error *err);

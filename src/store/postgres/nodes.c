@@ -3,7 +3,7 @@
  * batch, nor a batch for it.
  */
 #include "base/clock.h"
-#include "store/postgres/handle.h"
+#include "store/postgres/tend.h"
 
 #include <assert.h>
 #include <inttypes.h>

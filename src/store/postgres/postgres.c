@@ -6,6 +6,7 @@
 #include "store/postgres/move.h"
 #include "store/postgres/reader.h"
 #include "store/postgres/schema.h"
+#include "store/postgres/tend.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -187,6 +187,7 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         LANES("SELECT l.* FROM unnest($1) x(id) JOIN lane l ON l.id = x.id") },
     [ASK_HEADS] = { "heads", "i",
         "SELECT number, hash FROM chain WHERE id >= 0 AND id <> $1 AND number > id::bigint << 40 ORDER BY id LIMIT 63" },
+    [ASK_SESSION] = { "session", "i", "SELECT session, batch FROM chain WHERE id = $1" },
     [ASK_BACKLOG] = { "backlog", "", "SELECT coalesce(sum(waiting), 0)::bigint FROM chain WHERE id >= 0" },
 
     [WRITE_BEGIN] = { "begin", "", "BEGIN" },

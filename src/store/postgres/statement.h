@@ -36,6 +36,7 @@ enum postgres_statement {
     ASK_LANES_BY_ID,
     ASK_BACKLOG,
     ASK_HEADS,
+    ASK_SESSION,
     WRITE_BEGIN, /* the second: what it writes */
     WRITE_LANES,
     WRITE_LANES_LIVE,

@@ -1,5 +1,5 @@
 /* What the store does by itself, on the writer's connection, between batches. */
-#include "store/postgres/handle.h"
+#include "store/postgres/tend.h"
 
 #include <assert.h>
 #include <string.h>
@@ -88,7 +88,19 @@ enum status postgres_tend(struct store *base, instant now, struct error *err)
     return status;
 }
 
-/* At the stop, when nobody writes any more: where this node has left the others. What fails is said by them. */
+enum status session_ask(struct postgres_store *store, enum status status, struct error *err)
+{
+    assert(store->shared && status != STATUS_OK);
+    PGresult *answer = NULL;
+    struct error ignored;
+    if (tend_ask(store, ASK_SESSION, &store->chain, &answer, &ignored) != STATUS_OK)
+        return status;
+    if (PQntuples(answer) == 0 || value_int(answer, 0, 0) != store->base.session)
+        status = session_over(store, PQntuples(answer) > 0 ? value_int(answer, 0, 1) : -1, err);
+    PQclear(answer);
+    return status;
+}
+
 void heads_leave(struct postgres_store *store, instant now)
 {
     struct arena memory = { 0 };
