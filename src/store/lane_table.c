@@ -1,5 +1,7 @@
 #include "store/lane_table.h"
 
+#include "store/change.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,8 +272,9 @@ enum status lane_table_count(struct lane_table *lanes, struct store_lane *lane, 
                              const struct job *after)
 {
     assert(before || after);
-    /* Which its owner must hear of. */
-    bool moved = lanes->shared && before && after && after->ready && before->rank != after->rank;
+    /* Which its owner must hear of: also what is put back, since a promotion passes over what an order has. */
+    bool moved = lanes->shared && before && after &&
+                 (after->ready ? before->rank != after->rank : job_due(after) != INSTANT_NONE);
     if (before && after && before->state == after->state && before->ready == after->ready && !moved)
         return STATUS_OK;
     if (lane_table_touch(lanes, lane) != STATUS_OK)
