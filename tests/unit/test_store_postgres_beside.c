@@ -240,6 +240,41 @@ static void test_an_order_meets_a_delivery(void **state)
     meet(false);
 }
 
+/* An order about a job that waits has its timer meanwhile, and a promotion passes over that: its owner looks again. */
+static void test_an_order_tells_of_the_timer_that_it_held(void **state)
+{
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct store_op own = { .kind = OP_TAKE, .own = { .destination = SLICE("d") } };
+    struct error err = { 0 };
+    struct lane_heard *heard = NULL;
+    size_t count = 0;
+    (void)state;
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    must(a.store->ops->beat(a.store, 1, &err), &err);
+    must(b.store->ops->beat(b.store, 1, &err), &err);
+    (void)!a.store->ops->hear(a.store, &a.memory, &heard, &count, &err); /* what rang before is not known */
+    assert_run(&a, &own, STATUS_OK);
+    struct job job = take(&a, put(&a, "again"));
+    struct store_op retry = settle_op(&job, EVENT_RETRY), sooner = job_op(OP_PRIORITIZE, "t", "again");
+    retry.settle.run_at = a.now + SECOND_MS;
+    assert_run(&a, &retry, STATUS_OK);
+    sooner.job.rank = job.rank - 1;
+    sooner.job.priority = job.priority;
+    assert_run(&b, &sooner, STATUS_OK);
+    must(b.store->ops->ring(b.store, &err), &err);
+    for (int i = 0; i < ASKED_MAX && count == 0; i++) {
+        must(a.store->ops->hear(a.store, &a.memory, &heard, &count, &err), &err);
+        if (count == 0)
+            sleep_ms(1);
+    }
+    assert_int_equal(count, 1);
+    assert_true(heard[0].lane == job.lane && heard[0].ready == 0 && heard[0].next_at == retry.settle.run_at);
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
 /* It fails, and is ready again at once, in the place where it was. */
 static void attempt_in_vain(struct store_fixture *f, int64_t lane)
 {
@@ -618,6 +653,7 @@ int main(void)
         cmocka_unit_test(test_a_limit_counts_what_others_added),
         cmocka_unit_test(test_an_order_meets_a_promotion),
         cmocka_unit_test(test_an_order_meets_a_delivery),
+        cmocka_unit_test(test_an_order_tells_of_the_timer_that_it_held),
         cmocka_unit_test(test_an_order_meets_an_attempt_in_vain),
         cmocka_unit_test(test_orders_beside_the_owner),
         cmocka_unit_test(test_a_batch_makes_two_trips_at_most),

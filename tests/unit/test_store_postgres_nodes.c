@@ -628,35 +628,6 @@ static void test_what_another_puts_in_front_is_found(void **state)
     pair_end(&pair);
 }
 
-/* An order about a job that waits has its timer meanwhile, and a promotion passes over that: its owner looks again. */
-static void test_an_order_tells_of_the_timer_that_it_held(void **state)
-{
-    struct pair pair;
-    struct store_fixture *a = &pair.a, *b = &pair.b;
-    struct error err = { 0 };
-    struct lane_heard *heard = NULL;
-    size_t count = 0;
-    (void)state;
-    pair_begin(&pair);
-    struct job job = take(a, put(a, "again"));
-    struct store_op retry = settle_op(&job, EVENT_RETRY), sooner = job_op(OP_PRIORITIZE, "t", "again");
-    retry.settle.run_at = a->now + SECOND_MS;
-    assert_run(a, &retry, STATUS_OK);
-    sooner.job.rank = job.rank - 1;
-    sooner.job.priority = job.priority;
-    assert_run(b, &sooner, STATUS_OK);
-    must(b->store->ops->ring(b->store, &err), &err);
-    for (int i = 0; i < ASKED_MAX && count == 0; i++) {
-        sleep_ms(ASK_PAUSE_MS);
-        must(a->store->ops->hear(a->store, &a->memory, &heard, &count, &err), &err);
-    }
-    assert_int_equal(count, 1);
-    assert_true(heard[0].lane == job.lane && heard[0].ready == 0 && heard[0].next_at == retry.settle.run_at);
-    b->now = a->now += SECOND_MS;
-    assert_int_equal(promoted(a), 1);
-    pair_end(&pair);
-}
-
 /* ---- two versions ---- */
 
 /* Whatever a step may do of which older programs need not know: every table has a column more, and there is another table. */
@@ -807,7 +778,6 @@ int main(void)
         cmocka_unit_test(test_time_is_the_servers),
         cmocka_unit_test(test_numbers_follow_arrival),
         cmocka_unit_test(test_what_another_puts_in_front_is_found),
-        cmocka_unit_test(test_an_order_tells_of_the_timer_that_it_held),
         cmocka_unit_test(test_ended_sessions_are_forgotten),
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),
         cmocka_unit_test(test_an_older_node_works_beside_a_newer_one),
