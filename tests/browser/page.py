@@ -460,6 +460,30 @@ def odd_addresses_open(scene):
         scene.browser.order("Target.closeTarget", {"targetId": page.target})
 
 
+def jobs_of_dots_open(scene):
+    """A browser takes . and .. out of an address, also where they are written otherwise."""
+    tap, page, daemon = scene.tap, scene.page, scene.daemon
+    for name in (".", ".."):
+        daemon.call("POST", "/v1/jobs", {"destination": "mail", "id": name, "tenant": "t", "payload": f"of {name}"})
+        daemon.call("POST", "/v1/jobs", {"destination": "mail", "id": name, "payload": "another's"})
+        scene.go(f"#/job/t/{name}", f"document.querySelector('#job h2')?.innerText.startsWith('{name} ')")
+        tap.check(page.until("!!document.querySelector('#view .timeline li')"), "with its story", page.text("#view"))
+        text = page.text("#job")
+        tap.check(f"insist why {name}" in text and not page.run("!!document.querySelector('#job .acts button')"),
+                  "and what tells the rest of it, with no button that could not work", text)
+        scene.say("Show the payload")
+        tap.check(page.until(f"document.querySelector('pre.payload')?.textContent === 'of {name}'"), "and its payload", page.text("#view"))
+    done = scene.insist("why", "..", "--tenant", "t")
+    tap.check(done.returncode == 0 and "mail" in done.stdout, "the command can ask for it", done.stdout + done.stderr)
+    scene.go("#/jobs?id=..", "document.querySelectorAll('#view tbody tr').length === 2")
+    page.run("document.querySelector('#view tbody input').click()")
+    scene.say("Cancel (1)")
+    scene.confirm("")
+    tap.check(page.until("document.querySelector('#confirm-problem').innerText.includes('insist why ..')"), "an order that cannot be sent says so",
+              page.text("#confirm"))
+    page.click("#confirm-no")
+
+
 def one_refusal_is_not_all(scene):
     """What a token may not see is told where it would be; the token stays, and so does all else."""
     tap, page = scene.tap, scene.page
@@ -569,6 +593,7 @@ def main():
         a_fault_is_not_the_end(scene)
         scene.nothing_odd()
         corrections_change_nothing_else(scene)
+        jobs_of_dots_open(scene)
         odd_addresses_open(scene)
         tokens_are_asked_for(scene)
     finally:

@@ -2,7 +2,7 @@
  * What a person may do, each with a question first that says in numbers what will happen.
  */
 import { $, button, el, facts, set, show } from "./dom.js";
-import { ask, mayOperate, post, renew } from "./live.js";
+import { Refusal, ask, mayOperate, post, query, renew } from "./live.js";
 import { t } from "./words.js";
 
 const LONG_MS = 600000; // for an order that takes as long as it takes
@@ -90,8 +90,24 @@ export function ackAlert(alert) {
 
 /* ---- jobs ---- */
 
-export const jobPath = (job, more = "", values = "") =>
-  `v1/jobs/${encodeURIComponent(job.id)}${more}${job.tenant ? "?tenant=" + encodeURIComponent(job.tenant) + values.replace("?", "&") : values}`;
+/* Browsers take these out of a path, however they are written: such a job is found in the list, and gets its orders by command. */
+export const isDots = (id) => id === "." || id === "..";
+
+export function jobPath(job, more = "", values = "") {
+  if (isDots(job.id)) throw new Refusal(0, t("by_command", { name: job.id }));
+  return `v1/jobs/${encodeURIComponent(job.id)}${more}${job.tenant ? "?tenant=" + encodeURIComponent(job.tenant) + values.replace("?", "&") : values}`;
+}
+
+export async function readJob(job, values = {}) {
+  if (!isDots(job.id)) return ask(jobPath(job, "", query(values)));
+  let page = { next: "" };
+  do {
+    page = await ask("v1/jobs" + query({ id: job.id, tenant: job.tenant, ...values, cursor: page.next }));
+    const found = page.jobs.find((one) => (one.tenant || "") === (job.tenant || ""));
+    if (found) return found;
+  } while (page.next);
+  throw new Refusal(404, t("none_match"), "job_not_found");
+}
 
 export function actOnJob(job, act) {
   const named = { name: job.id, destination: job.destination };

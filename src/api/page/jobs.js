@@ -6,7 +6,7 @@ import { Refusal, ask, askIfThere, decoded, mayOperate, post, query, renew } fro
 import { exact, number, t, term, when } from "./words.js";
 import { eventDetails, eventWords, jobChip } from "./state.js";
 import { views } from "./views.js";
-import { actOnJob, confirmThat, correctJob, jobPath } from "./acts.js";
+import { actOnJob, confirmThat, correctJob, isDots, jobPath, readJob } from "./acts.js";
 
 const STATES = ["pending", "running", "waiting", "completed", "dead", "cancelled"];
 const NAMES = ["state", "destination", "tenant", "code", "id", "dead_code", "fingerprint", "since", "until", "text"];
@@ -205,7 +205,7 @@ function payloadPanel(at) {
   const { job } = at.data, text = at.state.payload;
   const read = async () => {
     try {
-      const full = await ask(jobPath(job, "", "?payload=true"));
+      const full = await readJob(job, { payload: true });
       Object.assign(at.state, { payload: pretty(full), bytes: full.payload_base64 });
       at.state.first ??= at.state.payload;
     } catch (error) {
@@ -218,7 +218,7 @@ function payloadPanel(at) {
     at.state.payloadProblem ? el("p", { class: "problem", text: at.state.payloadProblem }) : null,
     text === undefined ? button(t("show_payload"), read) : el("pre", { class: "payload", tabindex: 0, role: "region", "aria-label": t("payload") }, text),
     changed.length ? el("pre", { class: "payload", "aria-label": t("corrected") }, changed.map(([sign, line, tone]) => el("span", { class: tone, text: `${sign} ${line}\n` }))) : null,
-    text !== undefined && mayOperate() && ["dead", "waiting"].includes(job.state) ? button(t("act.correct"), () => {
+    text !== undefined && mayOperate() && !isDots(job.id) && ["dead", "waiting"].includes(job.state) ? button(t("act.correct"), () => {
       correctJob(job, text, at.state.bytes);
       at.state.payload = undefined;
     }) : null);
@@ -234,7 +234,7 @@ function priorityAct(job) {
 }
 
 function jobActs(job) {
-  if (!mayOperate()) return null;
+  if (!mayOperate() || isDots(job.id)) return null;
   const act = (name) => button(t("act." + name), () => actOnJob(job, name));
   return el("div", { class: "acts" }, ["dead", "waiting"].includes(job.state) ? act("retry") : null, job.state === "completed" ? act("resend") : null,
     ["pending", "waiting", "dead"].includes(job.state) ? act("cancel") : null, ["pending", "waiting"].includes(job.state) ? priorityAct(job) : null);
@@ -252,7 +252,7 @@ export const job = {
   async load(at) {
     const one = { id: at.path[1], tenant: at.path[0] };
     const about = query({ job: one.id, tenant: one.tenant, limit: 200 });
-    const [facted, why, trail] = await Promise.all([ask(jobPath(one)), ask(jobPath(one, "/why")), askIfThere("v1/events" + about, "events")]);
+    const [facted, why, trail] = await Promise.all([readJob(one), isDots(one.id) ? { reason: t("by_command", { name: one.id }) } : ask(jobPath(one, "/why")), askIfThere("v1/events" + about, "events")]);
     return { job: facted, why, trail: trail?.events || [] };
   },
   draw(at) {
@@ -270,7 +270,7 @@ export const job = {
         panel(t("attempts"), (one.attempts || []).length ? el("div", { class: "wide" }, table(t("attempts"), [["#", (try_) => number(try_.attempt), "number"], [t("time"), (try_) => when(try_.at, true), "tight"],
           [t("took"), (try_) => (Number.isFinite(try_.duration_ms) ? `${number(try_.duration_ms)} ms` : ""), "number"], [t("came_out"), (try_) => term("class", try_.class), ""], [t("code"), (try_) => el("code", { text: try_.code || "" }), ""],
           [t("error"), (try_) => try_.error || "", "wordy"], [t("next"), (try_) => (try_.next_at ? when(try_.next_at, true) : ""), "tight"]], one.attempts.slice(-50), { key: (try_) => `${try_.generation}.${try_.attempt}.${try_.step || ""}${try_.at}` }))
-          : el("p", { class: "hint", text: t("nothing_yet") })), payloadPanel(at)),
+          : el("p", { class: "hint", text: one.attempts ? t("nothing_yet") : sentence(t("by_command", { name: one.id })) })), payloadPanel(at)),
       panel(t("timeline"), el("ol", { class: "timeline" }, trail.slice(-100).map((event) => el("li", { "data-key": event.id, "data-type": event.type },
         el("time", { datetime: event.at, title: exact(event.at), text: exact(event.at) }), " ", el("strong", { text: eventWords(event) }), " ", el("span", { class: "sub", text: eventDetails(event) })))))),
     ];
