@@ -376,6 +376,30 @@ def no_screen_waits_for_another(scene):
     page.run(AS_BEFORE)
 
 
+def each_part_stands_for_itself(scene):
+    """One that is slow or fails hides no other, and nobody is told that all is well."""
+    tap, page = scene.tap, scene.page
+    well = f"!document.querySelector('#banner').hidden && {BANNER} === 'All well'"
+    shown = {"destinations": "document.querySelectorAll('#destinations tbody tr').length === 3", "alerts": "!!document.querySelector('#alerts-list li')",
+             "incidents": "!!document.querySelector('#incidents-list li')"}
+    scene.insist("dest", "contingency", "claims", "--reason", "a drill")
+    for part in shown:
+        others = " && ".join(script for name, script in shown.items() if name != part)
+        page.run("location.hash = '#/nodes'")
+        page.until("document.querySelector('#view section')?.getAttribute('aria-label') === 'Nodes'")
+        page.run(on_asking(f"if (path.startsWith('v1/{part}')) return new Promise(done => {{ window.answer = done; }});"))
+        page.run("location.hash = '#/'")
+        tap.check(page.until(f"{others} && !({shown[part]})"), f"the others do not wait for {part}", page.text("#view"))
+        tap.check(not page.run(well), "nor is all well without", page.text("#banner"))
+        page.run("answer(new Response('{\"detail\":\"the part is broken\"}', { status: 500 }))")
+        tap.check(page.until("document.querySelector('#view .problem')?.innerText.includes('the part is broken')") and page.run(others),
+                  f"{part} that failed say so in their place", page.text("#view"))
+        page.run(AS_BEFORE)
+        tap.check(page.until(f"{others} && {shown[part]} && !document.querySelector('#view .problem')"), "until they are there", page.text("#view"))
+    scene.insist("dest", "contingency", "claims", "--leave")
+    page.until(state_is("claims", "Normal"))
+
+
 def a_fault_is_not_the_end(scene):
     """An answer that the page cannot show is told, and the page goes on asking."""
     tap, page = scene.tap, scene.page
@@ -591,6 +615,7 @@ def main():
             falls_back_to_asking(scene)
         no_screen_waits_for_another(scene)
         a_fault_is_not_the_end(scene)
+        each_part_stands_for_itself(scene)
         scene.nothing_odd()
         corrections_change_nothing_else(scene)
         jobs_of_dots_open(scene)

@@ -119,6 +119,7 @@ export async function askIfThere(path, name = path) {
 
 /* ---- figures: when ---- */
 
+export let renewedAt = 0; // when somebody last wished for new figures
 let timer = 0, timerAt = 0, refreshing = false, refreshedAt = 0, cost = 0, retryMs = 1000, statsAt = 0, again = false;
 
 function wish(delayMs = 0) {
@@ -186,6 +187,7 @@ function tellFault(error) {
 export function renew() {
   refreshedAt = 0;
   statsAt = 0;
+  renewedAt = Date.now();
   wish(0);
 }
 

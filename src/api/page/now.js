@@ -2,7 +2,7 @@
  * The first screen: every destination, the worst first; what needs a person beside it; the latest events.
  */
 import { $, button, el, link, panel, redraw, set, shape, table } from "./dom.js";
-import { ask, askIfThere, events, known, mayHold, query } from "./live.js";
+import { POLL_MS, Refusal, ask, askIfThere, events, known, mayHold, query, renewedAt } from "./live.js";
 import { clock, duration, number, serverNow, since, t, term, until, when } from "./words.js";
 import { chip, eventDetails, eventTone, eventWords, severity, stateOf, worse } from "./state.js";
 import { ackAlert, destinationActs } from "./acts.js";
@@ -10,6 +10,8 @@ import { strip } from "./chart.js";
 import { pinButton, pinned, views } from "./views.js";
 
 const PAGE = 1000, SHOWN = 60, FIRST = 20, EVENTS_SHOWN = 50;
+const PART_WAIT_MS = 250; // the screen waits for a part of it no longer than this,
+const PART_SHARE = 5;     // and asks for one that takes longer for a fifth of the time at most
 const words = new Map(); // name -> state that was told
 
 async function readDestinations() {
@@ -20,8 +22,50 @@ async function readDestinations() {
     all.push(...page.destinations);
     cursor = page.next;
   } while (cursor);
+  tellChanges(all);
   return all;
 }
+
+/* ---- its parts: each is shown when it is there, whatever becomes of the others ---- */
+
+const PARTS = {
+  destinations: readDestinations,
+  alerts: async () => (await askIfThere("v1/alerts"))?.alerts || [],
+  incidents: async () => ((await askIfThere("v1/incidents?limit=50"))?.incidents || []).filter((one) => one.state !== "restored"),
+};
+
+/* `missing`: those that have never been answered; `problems`: why the last answer of one is not there. */
+function dataOf(parts) {
+  const all = Object.entries(parts);
+  return { ...Object.fromEntries(all.map(([name, part]) => [name, part.value ?? []])), missing: all.filter(([, part]) => !part.value).map(([name]) => name),
+           problems: Object.fromEntries(all.filter(([, part]) => part.problem).map(([name, part]) => [name, part.problem.message])) };
+}
+
+function askPart(at, name) {
+  const part = at.parts[name];
+  if (part.asking || (Date.now() < part.nextAt && renewedAt < part.askedAt)) return part.asking;
+  part.askedAt = Date.now();
+  part.asking = PARTS[name]().then((value) => Object.assign(part, { value, problem: null }), (problem) => Object.assign(part, { problem })).then(() => {
+    const took = Date.now() - part.askedAt;
+    Object.assign(part, { asking: null, nextAt: took > PART_WAIT_MS ? Date.now() + (part.problem ? POLL_MS : took * PART_SHARE) : 0 });
+    if (!at.data) return; // who loads takes it
+    at.data = dataOf(at.parts);
+    redraw();
+  });
+  return part.asking;
+}
+
+async function loadParts(at) {
+  const names = Object.keys(PARTS), had = at.data || { missing: names };
+  at.parts ??= Object.fromEntries(names.map((name) => [name, { value: had.missing.includes(name) ? undefined : had[name], problem: null, asking: null, askedAt: 0, nextAt: 0 }]));
+  await Promise.race([Promise.all(names.map((name) => askPart(at, name))), new Promise((done) => setTimeout(done, PART_WAIT_MS))]);
+  const problems = Object.values(at.parts).map((part) => part.problem).filter(Boolean);
+  const worst = problems.find((one) => !(one instanceof Refusal) || one.status === 401) || (problems.length === names.length ? problems[0] : null);
+  if (worst) throw worst;
+  return dataOf(at.parts);
+}
+
+const problemOf = ({ problems }, name) => (problems[name] ? el("p", { class: "problem", role: "status", text: t("part_failed", { why: problems[name] }) }) : null);
 
 export const SORTS = {
   worst: worse,
@@ -122,27 +166,27 @@ function countShown(at, length) {
 }
 
 function destinations(at) {
-  const { list, moved } = ordered(at);
+  const { list, moved } = ordered(at), unknown = at.data.missing.includes("destinations");
   const count = countShown(at, list.length), left = list.length - (at.state.more ? list.length : SHOWN);
   return el("section", { class: "panel", "aria-labelledby": "destinations-title" },
-    el("h2", { id: "destinations-title" }, t("screen.destinations") + " ", el("span", { class: "count", text: list.length === at.data.destinations.length ? number(list.length) : t("of", { a: list.length, b: at.data.destinations.length }) })),
-    bar(at), views(),
+    el("h2", { id: "destinations-title" }, t("screen.destinations") + " ", el("span", { class: "count", text: unknown ? "…" : list.length === at.data.destinations.length ? number(list.length) : t("of", { a: list.length, b: at.data.destinations.length }) })),
+    problemOf(at.data, "destinations"), bar(at), views(),
     el("p", { class: "again", hidden: moved === 0 }, button(t("sort_again", { n: moved }), () => {
       at.state.order = null;
       redraw();
     }, { class: "quiet" })),
     el("div", { class: "wide", id: "destinations" }, table(t("screen.destinations"), [...COLUMNS(), ...(mayHold() ? [["", destinationActs, "acts"]] : [])], list.slice(0, count),
       { key: (one) => one.name, attributes: (one) => ({ "data-name": one.name }), sign })),
-    list.length === 0 ? el("p", { class: "hint", text: t(at.data.destinations.length ? "none_match" : "no_destination") }) : null,
+    list.length === 0 ? el("p", { class: "hint", text: t(unknown ? "asking" : at.data.destinations.length ? "none_match" : "no_destination") }) : null,
     left > 0 ? button(t("show_all", { n: list.length }), () => {
       at.state.more = true;
       redraw();
     }) : null);
 }
 
-function totals({ destinations: list }) {
+function totals({ destinations: list, missing }) {
   const { totals: all } = known.stats;
-  const sum = (name) => list.reduce((total, one) => total + (one[name] || 0), 0);
+  const sum = (name) => missing.includes("destinations") ? NaN : list.reduce((total, one) => total + (one[name] || 0), 0);
   const card = (name, value, href, bad) => el("div", { "data-tone": bad ? "bad" : null }, el("dt", { text: name }), el("dd", {}, href ? link(href, number(value)) : number(value)));
   return el("dl", { class: "totals", id: "totals", "aria-label": t("all_together") },
     card(t("pending"), all.pending, "#/jobs?state=pending"), card(t("running"), all.running, "#/jobs?state=running"),
@@ -166,11 +210,11 @@ export function incidentItem(incident) {
     el("span", { class: "sub" }, incident.summary || term("cause", incident.cause), " · ", when(incident.entered_at || incident.first_sign_at)));
 }
 
-function aside({ alerts, incidents }) {
-  if (!alerts.length && !incidents.length) return null;
-  return el("aside", { class: "side", "aria-label": t("needs_you") },
-    alerts.length ? el("section", { class: "panel", id: "alerts" }, el("h2", {}, link("#/alerts", t("screen.alerts"))), el("ul", { class: "cards", id: "alerts-list" }, alerts.slice(0, 12).map(alertItem))) : null,
-    incidents.length ? el("section", { class: "panel", id: "incidents" }, el("h2", {}, link("#/incidents", t("open_incidents"))), el("ul", { class: "cards", id: "incidents-list" }, incidents.map(incidentItem))) : null);
+function aside(data) {
+  const part = (name, title, items) => (items.length || data.problems[name] ? el("section", { class: "panel", id: name }, el("h2", {}, link("#/" + name, title)), problemOf(data, name),
+    el("ul", { class: "cards", id: name + "-list" }, items)) : null);
+  const parts = [part("alerts", t("screen.alerts"), data.alerts.slice(0, 12).map(alertItem)), part("incidents", t("open_incidents"), data.incidents.map(incidentItem))];
+  return parts.some(Boolean) ? el("aside", { class: "side", "aria-label": t("needs_you") }, parts) : null;
 }
 
 function latest(at) {
@@ -195,6 +239,7 @@ function latest(at) {
 }
 
 export function bannerOf({ data }) {
+  const [problem] = Object.values(data.problems || {});
   const states = data.destinations.map((one) => ({ name: one.name, state: stateOf(one) }));
   const down = states.filter(({ state }) => state.name === "contingency");
   const bad = states.filter(({ state }) => state.tone === "bad" && state.name !== "contingency");
@@ -210,6 +255,8 @@ export function bannerOf({ data }) {
   if (critical.length) return { tone: "bad", shape: "bad", text: t("n_critical", { n: critical.length }), note: [summaries(critical), list(odd)].filter(Boolean).join("; ") };
   if (odd.length) return { tone: "warn", shape: "warn", text: t("n_look", { n: odd.length }), note: list(odd) };
   if (open.length) return { tone: "warn", shape: "warn", text: t("n_unacknowledged", { n: open.length }), note: summaries(open) };
+  if (problem) return { tone: "warn", shape: "warn", text: t("not_all_known"), note: t("part_failed", { why: problem }) };
+  if (data.missing?.length) return { tone: "info", shape: "wait", text: t("asking"), note: "" };
   if (!states.length) return { tone: "info", shape: "wait", text: t("no_destination_short"), note: "" };
   return { tone: "good", shape: "good", text: t("all_well"), note: t("none_held", { n: states.length }) };
 }
@@ -219,11 +266,9 @@ export const now = {
   chooses: true,
   alarm: (at) => (bannerOf(at).tone === "good" ? "" : bannerOf(at).text),
   banner: bannerOf,
-  async load() {
-    const [list, incidents, alerts] = await Promise.all([readDestinations(), askIfThere("v1/incidents?limit=50"), askIfThere("v1/alerts")]);
-    tellChanges(list);
-    return { destinations: list, alerts: alerts?.alerts || [], incidents: (incidents?.incidents || []).filter((one) => one.state !== "restored") };
+  load: loadParts,
+  draw(at) {
+    const side = aside(at.data);
+    return [totals(at.data), el("div", { class: side ? "beside" : "alone" }, el("div", {}, destinations(at), latest(at)), side)];
   },
-  draw: (at) => [totals(at.data), el("div", { class: at.data.alerts.length || at.data.incidents.length ? "beside" : "alone" },
-    el("div", {}, destinations(at), latest(at)), aside(at.data))],
 };

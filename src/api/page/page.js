@@ -219,7 +219,10 @@ colour();
 await loadWords();
 dress();
 show($("view"), true);
-onRedraw(drawScreen);
+onRedraw(() => {
+  drawScreen();
+  drawBanner();
+});
 addEventListener("hashchange", go);
 await go();
 begin({ load, draw, line: drawLine, token: needToken, event: () => {} });
