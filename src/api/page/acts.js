@@ -73,9 +73,9 @@ export function actOn(destination, act) {
 }
 
 export function destinationActs(destination) {
-  const paused = destination.mode === "paused", down = destination.mode === "contingency";
+  const paused = destination.mode === "paused", down = [destination.mode, destination.mode_behind].includes("contingency");
   const act = (name) => button(t("act." + name), () => actOn(destination, name), { "aria-label": `${t("act." + name)}: ${destination.name}` });
-  return [act(paused ? "resume" : "pause"), !paused && destination.configured !== false ? act(down ? "leave" : "enter") : null];
+  return [act(paused ? "resume" : "pause"), (!paused || down) && destination.configured !== false ? act(down ? "leave" : "enter") : null];
 }
 
 /* ---- alerts ---- */

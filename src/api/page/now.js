@@ -78,7 +78,7 @@ export const SORTS = {
 
 const filtered = ({ data, query: { q = "", state = "" } }) => data.destinations.filter((one) =>
   (!q || `${one.name} ${one.description || ""} ${one.url || ""} ${one.preset || ""}`.toLowerCase().includes(q.toLowerCase())) &&
-  (!state || (state === "odd" ? stateOf(one).name !== "normal" : stateOf(one).name === state)));
+  (!state || (state === "odd" ? stateOf(one).name !== "normal" : [stateOf(one).name, stateOf(one).behind?.name].includes(state))));
 
 /* Rows move only when the reader asks: an order is kept until another is wished for, and new ones come last. */
 function ordered(at) {
@@ -105,7 +105,9 @@ function tellChanges(list) {
 
 export function stateCell(one) {
   const state = stateOf(one);
-  const parts = [state.since && since(state.since), state.why, state.until && until(state.until), one.fallback && t("on_fallback"),
+  const { behind } = state;
+  const parts = [state.since && since(state.since), state.why, state.until && until(state.until),
+    behind && t("behind", { mode: [behind.word.toLowerCase(), behind.since && since(behind.since)].filter(Boolean).join(", "), why: behind.why ? ` (${behind.why})` : "" }), one.fallback && t("on_fallback"),
     one.fallback_blocked !== undefined && t("fallback_held"), one.tenants_paused > 0 && t("tenants_paused", { n: one.tenants_paused })];
   return [chip(state), el("span", { class: "sub", text: parts.filter(Boolean).join("; ") })];
 }
@@ -134,7 +136,7 @@ const COLUMNS = () => [
 ];
 
 /* All that a row shows: what the daemon said, and what follows from the time and from this browser. */
-const sign = (one) => [JSON.stringify(one), pinned().has(one.name), since(stateOf(one).since), until(stateOf(one).until), one.oldest_at && duration(serverNow() - Date.parse(one.oldest_at))].join();
+const sign = (one) => [JSON.stringify(one), pinned().has(one.name), since(stateOf(one).since), since(stateOf(one).behind?.since), until(stateOf(one).until), one.oldest_at && duration(serverNow() - Date.parse(one.oldest_at))].join();
 
 function address(change) {
   location.replace("#/" + query({ ...Object.fromEntries(new URLSearchParams(location.hash.split("?")[1] || "")), ...change })); // no step of the way back for each key
@@ -246,7 +248,7 @@ export function bannerOf({ data }) {
   const odd = states.filter(({ state }) => state.tone === "warn" || state.tone === "hold" || state.name === "recovering");
   const open = data.alerts.filter((alert) => !alert.acknowledged), critical = open.filter((alert) => alert.severity === "critical");
   const more = (list, n) => (list.length > n ? [t("and_more", { n: list.length - n })] : []);
-  const list = (items) => [...items.slice(0, 8).map(({ name, state }) => `${name}: ${state.word.toLowerCase()}${state.why ? " (" + state.why + ")" : ""}`), ...more(items, 8)].join("; ");
+  const list = (items) => [...items.slice(0, 8).map(({ name, state }) => `${name}: ${[state.word, state.behind?.word].filter(Boolean).join(", ").toLowerCase()}${state.why ? " (" + state.why + ")" : ""}`), ...more(items, 8)].join("; ");
   const summaries = (alerts) => [...alerts.slice(0, 3).map((alert) => alert.summary), ...more(alerts, 3)].join("; ");
   if (down.length || bad.length) {
     return { tone: "bad", shape: "bad", note: list([...down, ...bad, ...odd]),

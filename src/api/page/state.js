@@ -27,9 +27,12 @@ function workedOut(destination) {
   const blocked = destination.held_by === "blocked", paused = destination.mode === "paused";
   const mode = blocked ? "blocked" : destination.mode;
   if (MODES[mode]) {
-    const cause = blocked ? t("cause.blocked") : paused ? t("cause.operator") : destination.mode_cause ? term("cause", destination.mode_cause) : "";
+    const own = term("cause", destination.mode_cause), because = (...parts) => parts.filter(Boolean).join(": ");
+    const cause = blocked ? t("cause.blocked") : paused ? t("cause.operator") : own;
+    const hidden = MODES[destination.mode_behind] && { name: destination.mode_behind, word: t("state." + destination.mode_behind), since: destination.mode_since,
+      why: because(own, destination.mode_behind_reason) };
     return state(mode, MODES[mode], { since: paused ? destination.held_since : destination.mode_since,
-      until: destination.held_until, why: [cause, destination.pause_reason].filter(Boolean).join(": ") });
+      until: destination.held_until, why: because(cause, destination.pause_reason), behind: hidden || null });
   }
   const hold = HOLDS[destination.held_by] ? destination.held_by : destination.breaker === "open" ? "breaker" : "";
   if (hold) return state(hold, HOLDS[hold], { since: destination.held_since, until: destination.held_until, why: t("why." + hold) });
