@@ -163,9 +163,12 @@ int cli_main(int argc, char **argv)
     cli.argc = argc - first;
     cli.argv = argv + first;
     code = cli.command->run(&cli);
+    errno = 0; /* what failed earlier is known to have failed, and no more */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    return errno == EPIPE ? EXIT_FAILED : cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
+    return errno == EPIPE ? EXIT_FAILED
+                          : cli_fail(EXIT_FAILED, "cannot write to standard output: %s",
+                                     errno == 0 ? "not all of it came through" : strerror(errno));
 }
 
 const char *cli_config_path(void)

@@ -36,11 +36,24 @@ static struct place offset_place(const struct reader *reader, size_t offset)
     return place;
 }
 
-/* What libyaml says of "store: memory:" helps nobody. */
-static const char *problem_hint(const char *problem)
+static bool is_indented_by_tab(struct slice text, size_t line)
 {
-    bool colon = strcmp(problem, "mapping values are not allowed in this context") == 0;
-    return colon ? "; a value with a colon at its end or before a space must be in quotes" : "";
+    size_t at = 0;
+    for (; at < text.len && line > 0; at++)
+        line -= text.data[at] == '\n';
+    while (at < text.len && text.data[at] == ' ')
+        at++;
+    return at < text.len && text.data[at] == '\t';
+}
+
+/* What libyaml says of "store: memory:" or of a tab helps nobody. */
+static const char *problem_hint(const struct reader *reader, const char *problem)
+{
+    if (strcmp(problem, "mapping values are not allowed in this context") == 0)
+        return "; a value with a colon at its end or before a space must be in quotes";
+    bool tab = strcmp(problem, "found character that cannot start any token") == 0 &&
+               is_indented_by_tab(reader->text, reader->parser.problem_mark.line);
+    return tab ? "; it is a tab: indent with spaces" : "";
 }
 
 static enum status parser_problem(struct reader *reader)
@@ -52,10 +65,11 @@ static enum status parser_problem(struct reader *reader)
     if (parser->error == YAML_READER_ERROR)
         problem_add(reader->problems, offset_place(reader, parser->problem_offset), "%s", problem);
     else if (parser->context)
-        problem_add(reader->problems, mark_place(reader, parser->problem_mark), "%s, %s that starts on line %zu", problem,
-                    parser->context, parser->context_mark.line + 1);
+        problem_add(reader->problems, mark_place(reader, parser->problem_mark), "%s, %s that starts on line %zu%s", problem,
+                    parser->context, parser->context_mark.line + 1, problem_hint(reader, problem));
     else
-        problem_add(reader->problems, mark_place(reader, parser->problem_mark), "%s%s", problem, problem_hint(problem));
+        problem_add(reader->problems, mark_place(reader, parser->problem_mark), "%s%s", problem,
+                    problem_hint(reader, problem));
     return STATUS_INVALID;
 }
 

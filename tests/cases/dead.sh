@@ -57,6 +57,10 @@ ln -s linked "$work/link"
 ask dead export --out "$work/link"
 check "through a link" ended 0
 check "which stays" sh -c "test -L '$work/link' && [ \$(wc -l <'$work/linked') = 3 ]"
+ln -s nothing "$work/dangling"
+ask dead export --out "$work/dangling"
+check "not in place of a link to nothing" ended 2 "insist: cannot write $work/dangling: it is a link to what is not there; remove it, or make that"
+check "which stays too" test -L "$work/dangling"
 
 # ---- purge ----
 run "$insist" dead purge --id one </dev/null

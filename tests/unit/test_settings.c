@@ -284,7 +284,10 @@ static const struct {
       "space must be in quotes\n" },
     { "listen: [a\n", "f:2:1: did not find expected ',' or ']', while parsing a flow sequence that starts on line 1\n" },
     { "limits:\n\tpayload: 1MB\n",
-      "f:2:1: found character that cannot start any token, while scanning for the next token that starts on line 2\n" },
+      "f:2:1: found character that cannot start any token, while scanning for the next token that starts on line 2; it is a "
+      "tab: indent with spaces\n" },
+    { "store: memory\nlimits: { payload: @ }\n",
+      "f:2:20: found character that cannot start any token, while scanning for the next token that starts on line 2\n" },
     { "store: caf\xe9\n\n\n", "f:1:12: invalid trailing UTF-8 octet\n" },
     { "store: caf\xe9", "f:1:11: incomplete UTF-8 octet sequence\n" },
     { "store: a\n# \x01\n", "f:2:3: control characters are not allowed\n" },

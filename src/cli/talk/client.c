@@ -530,6 +530,8 @@ static int download_as(const struct cli *cli, struct url *url, const char *path)
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return download_into(cli, url, path);
     char *meant = realpath(path, NULL); /* what a link leads to is written, and the link stays */
+    if (!meant && lstat(path, &there) == 0 && S_ISLNK(there.st_mode))
+        return cli_fail(EXIT_USAGE, "cannot write %s: it is a link to what is not there; remove it, or make that", path);
     int code = download_whole(cli, url, meant ? meant : path);
     free(meant);
     return code;
