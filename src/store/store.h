@@ -45,6 +45,11 @@ enum {
     ERROR_TEXT_STORED_BYTES_MAX = 4096, /* of an attempt's error text; the rest is cut off */
     EVENT_CHAIN_SHIFT = 40, /* an event's number has its chain above these bits; where one writes there is chain 0 alone */
 };
+/* Rows that are read where `max` are asked for. */
+static inline size_t store_rows_max(size_t max)
+{
+    return max < STORE_PAGE_MAX ? max : STORE_PAGE_MAX;
+}
 
 /* What the next claim of a job is for. */
 enum job_step {

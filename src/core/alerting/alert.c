@@ -275,58 +275,37 @@ static void append_level(const struct alert_facts *facts, struct buffer *out)
 static void append_state(const struct alert_facts *facts, struct buffer *out)
 {
     assert(alert_types[facts->kind].shape == ALERT_STATE);
-    switch (facts->kind) {
-    case ALERT_CONTINGENCY:
-        buffer_append_text(out, "contingency began: jobs are held and lose no tries");
-        break;
-    case ALERT_DOWN:
-        buffer_append_text(out, "down for ");
-        append_ms(out, facts->value);
-        break;
-    case ALERT_BREAKER_OPEN:
-        buffer_append_text(out, "the breaker has not been closed for ");
-        append_ms(out, facts->value);
-        break;
-    case ALERT_DEAD_LETTERS:
+    static const char *const texts[ALERT_KIND_COUNT] = {
+        [ALERT_CONTINGENCY] = "contingency began: jobs are held and lose no tries",
+        [ALERT_DOWN] = "down for ",
+        [ALERT_BREAKER_OPEN] = "the breaker has not been closed for ",
+        [ALERT_STORE_DAMAGED] = "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it",
+        [ALERT_SOURCE_AWAY] = "nothing was read from a source for ",
+        [ALERT_REDIS_UNSAFE] = "Redis may lose what it was given",
+        [ALERT_NODE_GONE] = "a node was taken for dead and has not come back; others have what it had",
+        [ALERT_NODES_DIFFER] = "nodes have had different configurations for ",
+        [ALERT_HEAD_MISSING] = "the end of a chain of events is gone: insist audit verify says what is missing",
+        [ALERT_JOB_BLOCKED] = "a job is refused each time and is held alone",
+        [ALERT_BLOCKED] = "held until a look goes well or somebody resumes it",
+        [ALERT_TENANT_BLOCKED] = "held until a look goes well or somebody resumes it",
+    };
+    int64_t count = (int64_t)facts->value;
+    if (facts->kind == ALERT_DEAD_LETTERS) {
         buffer_append_text(out, "nobody has acknowledged ");
-        append_jobs(out, (int64_t)facts->value, "dead letter", "dead letters");
-        break;
-    case ALERT_DEAD_FULL:
+        append_jobs(out, count, "dead letter", "dead letters");
+    } else if (facts->kind == ALERT_DEAD_FULL) {
         buffer_printf(out, "the dead-letter store is full (%" PRId64 "): the destination is held until some are cleared",
-                      (int64_t)facts->value);
-        break;
-    case ALERT_DEAD_EXPORT:
-        append_jobs(out, (int64_t)facts->value, "dead letter", "dead letters");
+                      count);
+    } else if (facts->kind == ALERT_DEAD_EXPORT) {
+        append_jobs(out, count, "dead letter", "dead letters");
         buffer_append_text(out, " could not be exported when their time was over: they stay");
-        break;
-    case ALERT_STORE_DAMAGED:
-        buffer_append_text(out, "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it");
-        break;
-    case ALERT_SOURCE_AWAY:
-        buffer_append_text(out, "nothing was read from a source for ");
-        append_ms(out, facts->value);
-        break;
-    case ALERT_REDIS_UNSAFE:
-        buffer_append_text(out, "Redis may lose what it was given");
-        break;
-    case ALERT_NODE_GONE:
-        buffer_append_text(out, "a node was taken for dead and has not come back; others have what it had");
-        break;
-    case ALERT_NODES_DIFFER:
-        buffer_append_text(out, "nodes have had different configurations for ");
-        append_ms(out, facts->value);
-        break;
-    case ALERT_HEAD_MISSING:
-        buffer_append_text(out, "the end of a chain of events is gone: insist audit verify says what is missing");
-        break;
-    case ALERT_JOB_BLOCKED:
-        buffer_append_text(out, "a job is refused each time and is held alone");
-        break;
-    default:
-        buffer_append_text(out, facts->kind == ALERT_BLOCKED && facts->value >= ALERT_SECOND_ADDRESS
-                                    ? "its second address is held until a look goes well or somebody resumes it"
-                                    : "held until a look goes well or somebody resumes it");
-        break;
+    } else {
+        if (facts->kind == ALERT_BLOCKED && facts->value >= ALERT_SECOND_ADDRESS)
+            buffer_append_text(out, "its second address is ");
+        assert(texts[facts->kind]);
+        buffer_append_text(out, texts[facts->kind]);
+        if (alert_types[facts->kind].measure == MEASURE_MS)
+            append_ms(out, facts->value);
     }
 }
 

@@ -81,17 +81,12 @@ static bool matches(const struct job *job, const struct job_filter *filter)
     return filter_means(filter, job);
 }
 
-static size_t page_size(size_t max)
-{
-    return max < STORE_PAGE_MAX ? max : STORE_PAGE_MAX;
-}
-
 enum status memory_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max, bool with_payload,
                                struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
                                struct error *err)
 {
     struct memory_store *store = memory_reader_lock(base);
-    max = page_size(max);
+    max = store_rows_max(max);
     struct job *jobs = arena_alloc_array(memory, max, sizeof *jobs);
     if (!jobs)
         return memory_reader_unlock(store, STATUS_NO_MEMORY, err);
@@ -148,7 +143,7 @@ static enum status events_after(const struct memory_store *store, int64_t after,
         number = after < store->numbers.event ? after + 1 : store->numbers.event + 1;
     assert(number > 0 && number <= store->numbers.event + 1);
     uint64_t left = (uint64_t)(store->numbers.event - number + 1);
-    size_t count = page_size(left < max ? (size_t)left : max);
+    size_t count = store_rows_max(left < max ? (size_t)left : max);
     struct event *events = arena_alloc_array(memory, count, sizeof *events);
     if (!events)
         return STATUS_NO_MEMORY;
@@ -195,7 +190,7 @@ enum status memory_reader_history(struct store_reader *base, struct slice tenant
 {
     struct memory_store *store = memory_reader_lock(base);
     const struct memory_name *name = memory_name_find(store, tenant, id);
-    return memory_reader_unlock(store, events_of(store, name, page_size(max), memory, ret_events, ret_count), err);
+    return memory_reader_unlock(store, events_of(store, name, store_rows_max(max), memory, ret_events, ret_count), err);
 }
 
 static enum status lane_copy(const struct memory_lane *lane, struct arena *memory, struct lane *ret_lane)
@@ -231,7 +226,7 @@ enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t
 {
     struct memory_store *store = memory_reader_lock(base);
     size_t first = after > 0 ? (size_t)after : 0; /* ids are 1, 2, 3... */
-    return memory_reader_unlock(store, lanes_after(store, first, page_size(max), memory, ret_lanes, ret_count), err);
+    return memory_reader_unlock(store, lanes_after(store, first, store_rows_max(max), memory, ret_lanes, ret_count), err);
 }
 
 enum status memory_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
@@ -259,7 +254,7 @@ enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t
     if (lane > 0 && (uint64_t)lane <= store->lane_list.count && store->lane_list.items[lane - 1]) {
         const struct tree *ready = &store->lane_list.items[lane - 1]->ready;
         const struct tree_node *node = tree_first(ready);
-        while (node && count < page_size(max) && (node->key < rank || (node->key == rank && node->tie < seq))) {
+        while (node && count < store_rows_max(max) && (node->key < rank || (node->key == rank && node->tie < seq))) {
             count++;
             node = tree_after(ready, node->key, node->tie);
         }
@@ -318,6 +313,6 @@ enum status memory_reader_saved_list(struct store_reader *base, struct slice spa
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err)
 {
     struct memory_store *store = memory_reader_lock(base);
-    return memory_reader_unlock(store, saved_before(store, space, before, page_size(max), memory, ret_saved, ret_count),
+    return memory_reader_unlock(store, saved_before(store, space, before, store_rows_max(max), memory, ret_saved, ret_count),
                                 err);
 }

@@ -79,11 +79,6 @@ static enum status no_memory(const struct reading *reading)
     return error_set(reading->err, STATUS_NO_MEMORY, "no memory for what was read");
 }
 
-static size_t page_size(size_t max)
-{
-    return max < STORE_PAGE_MAX ? max : STORE_PAGE_MAX;
-}
-
 static struct postgres_params *query(const struct reading *reading, enum postgres_statement which)
 {
     params_begin(&reading->reader->params, postgres_text(which)->types);
@@ -254,7 +249,7 @@ enum status postgres_reader_jobs(struct store_reader *base, const struct job_fil
     enum postgres_statement which = page_of(filter);
     struct postgres_params *params = query(&reading, which);
     PGresult *answer;
-    max = page_size(max);
+    max = store_rows_max(max);
     params_int(params, 0, filter->before_seq > 0 ? filter->before_seq : INT64_MAX);
     params_int(params, 1, (int64_t)filter->state);
     params_bytes(params, 2, filter->destination);
@@ -351,7 +346,7 @@ enum status postgres_reader_events(struct store_reader *base, int64_t after, siz
     struct postgres_params *params = query(&reading, READ_EVENTS);
     params_int(params, 0, after >> EVENT_CHAIN_SHIFT);
     params_int(params, 1, after);
-    params_int(params, 2, (int64_t)page_size(max));
+    params_int(params, 2, (int64_t)store_rows_max(max));
     return events_read(&reading, READ_EVENTS, false, ret_events, ret_count);
 }
 
@@ -361,7 +356,7 @@ enum status postgres_reader_history(struct store_reader *base, struct slice tena
     struct reading reading = reading_of(base, memory, err);
     struct postgres_params *params = query(&reading, READ_HISTORY);
     name_put(params, tenant, id);
-    params_int(params, 4, (int64_t)page_size(max));
+    params_int(params, 4, (int64_t)store_rows_max(max));
     return events_read(&reading, READ_HISTORY, true, ret_events, ret_count);
 }
 
@@ -396,7 +391,7 @@ enum status postgres_reader_lanes(struct store_reader *base, int64_t after, size
     struct postgres_params *params = query(&reading, READ_LANES);
     PGresult *answer;
     params_int(params, 0, after);
-    params_int(params, 1, (int64_t)page_size(max));
+    params_int(params, 1, (int64_t)store_rows_max(max));
     enum status status = query_run(&reading, READ_LANES, &answer);
     if (status != STATUS_OK)
         return status;
@@ -494,7 +489,7 @@ static enum status totals_ask(const struct reading *reading, size_t largest_max,
     PQclear(answer);
     if (status != STATUS_OK || largest_max == 0)
         return status;
-    params_int(query(reading, READ_TOTALS_LARGEST), 0, (int64_t)page_size(largest_max));
+    params_int(query(reading, READ_TOTALS_LARGEST), 0, (int64_t)store_rows_max(largest_max));
     status = query_run(reading, READ_TOTALS_LARGEST, &answer);
     if (status != STATUS_OK)
         return status;
@@ -526,7 +521,7 @@ enum status postgres_reader_ahead(struct store_reader *base, int64_t lane, int64
     params_int(params, 0, lane);
     params_int(params, 1, rank);
     params_int(params, 2, seq);
-    params_int(params, 3, (int64_t)page_size(max));
+    params_int(params, 3, (int64_t)store_rows_max(max));
     enum status status = query_run(&reading, READ_AHEAD, &answer);
     if (status != STATUS_OK)
         return status;
@@ -562,7 +557,7 @@ enum status postgres_reader_saved_list(struct store_reader *base, struct slice s
     PGresult *answer;
     params_bytes(params, 0, space);
     params_bytes(params, 1, before);
-    params_int(params, 2, (int64_t)page_size(max));
+    params_int(params, 2, (int64_t)store_rows_max(max));
     enum status status = query_run(&reading, READ_SAVED_LIST, &answer);
     if (status != STATUS_OK)
         return status;

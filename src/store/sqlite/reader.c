@@ -204,9 +204,26 @@ static enum status snapshot_end(const struct reading *reading, enum status statu
     return status != STATUS_OK ? status : ended;
 }
 
-static size_t page_size(size_t max)
+typedef enum status row_read(const struct reading *reading, sqlite3_stmt *query, void *ret_row);
+
+/* A page of rows of `size` bytes each; the query is bound, and `rows` NULL where there was no memory. */
+static enum status page_fill(const struct reading *reading, enum query which, size_t max, row_read *read, void *rows,
+                             size_t size, size_t *ret_count)
 {
-    return max < STORE_PAGE_MAX ? max : STORE_PAGE_MAX;
+    sqlite3_stmt *query = reading->reader->queries[which];
+    size_t count = 0;
+    bool more;
+    enum status status = rows ? query_next(reading, which, &more) : no_memory(reading);
+    while (status == STATUS_OK && more) {
+        assert(count < store_rows_max(max));
+        status = read(reading, query, (char *)rows + size * count++);
+        if (status == STATUS_OK)
+            status = query_next(reading, which, &more);
+    }
+    sqlite3_reset(query);
+    if (status == STATUS_OK)
+        *ret_count = count;
+    return status;
 }
 
 static enum status copy_text(const struct reading *reading, sqlite3_stmt *query, int column, struct slice *ret_text)
@@ -480,11 +497,11 @@ static enum status page_read(const struct reading *reading, const struct job_fil
     bool brief = filter->brief && !with_payload;
     int64_t next = 0;
     found.count = 0;
-    found.jobs = brief ? arena_alloc_array(reading->memory, page_size(max), sizeof *found.jobs) : NULL;
+    found.jobs = brief ? arena_alloc_array(reading->memory, store_rows_max(max), sizeof *found.jobs) : NULL;
     if (brief && !found.jobs)
         return no_memory(reading);
-    enum status status = filter->id.len > 0 ? scan_id(reading, filter, page_size(max), &found, &next)
-                                            : scan(reading, filter, page_size(max), &found, &next);
+    enum status status = filter->id.len > 0 ? scan_id(reading, filter, store_rows_max(max), &found, &next)
+                                            : scan(reading, filter, store_rows_max(max), &found, &next);
     if (status != STATUS_OK)
         return status;
     struct job *jobs = brief ? found.jobs : arena_alloc_array(reading->memory, found.count, sizeof *jobs);
@@ -513,7 +530,7 @@ enum status sqlite_reader_jobs(struct store_reader *base, const struct job_filte
 
 /* ---- Events ---- */
 
-static enum status event_read(const struct reading *reading, sqlite3_stmt *query, struct event *ret_event)
+static enum status event_read(const struct reading *reading, sqlite3_stmt *query, void *ret_event)
 {
     int64_t type = sqlite3_column_int64(query, 2), state = sqlite3_column_int64(query, 3);
     struct slice hash = sqlite_column_slice(query, 10);
@@ -546,7 +563,7 @@ static enum status event_read(const struct reading *reading, sqlite3_stmt *query
     if (status == STATUS_OK && event.erased && event.data.len + salt.len > 0)
         return error_set(reading->err, STATUS_CORRUPT, "event %lld has data that was erased", (long long)event.number);
     if (status == STATUS_OK)
-        *ret_event = event;
+        *(struct event *)ret_event = event;
     return status;
 }
 
@@ -556,26 +573,13 @@ enum status sqlite_reader_events(struct store_reader *base, int64_t after, size_
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
     enum query which = reading.reader->queries[QUERY_EVENTS] ? QUERY_EVENTS : QUERY_EVENTS_OLD;
     sqlite3_stmt *query = reading.reader->queries[which];
-    struct event *events = arena_alloc_array(memory, page_size(max), sizeof *events);
-    size_t count = 0;
-    bool more;
-    if (!events)
-        return no_memory(&reading);
+    struct event *events = arena_alloc_array(memory, store_rows_max(max), sizeof *events);
     sqlite3_bind_int64(query, 1, after);
-    sqlite3_bind_int64(query, 2, (int64_t)page_size(max));
-    enum status status = query_next(&reading, which, &more);
-    while (status == STATUS_OK && more) {
-        assert(count < page_size(max));
-        status = event_read(&reading, query, &events[count++]);
-        if (status == STATUS_OK)
-            status = query_next(&reading, which, &more);
-    }
-    sqlite3_reset(query);
-    if (status != STATUS_OK)
-        return status;
-    *ret_events = events;
-    *ret_count = count;
-    return STATUS_OK;
+    sqlite3_bind_int64(query, 2, (int64_t)store_rows_max(max));
+    enum status status = page_fill(&reading, which, max, event_read, events, sizeof *events, ret_count);
+    if (status == STATUS_OK)
+        *ret_events = events;
+    return status;
 }
 
 /* Walks back from `number`, newest first; stops at what was trimmed. */
@@ -633,13 +637,13 @@ enum status sqlite_reader_history(struct store_reader *base, struct slice tenant
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err)
 {
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
-    struct event *events = arena_alloc_array(memory, page_size(max), sizeof *events);
+    struct event *events = arena_alloc_array(memory, store_rows_max(max), sizeof *events);
     size_t count = 0;
     if (!events)
         return no_memory(&reading);
     enum status status = snapshot_begin(&reading);
     if (status == STATUS_OK)
-        status = history_read(&reading, tenant, id, page_size(max), events, &count);
+        status = history_read(&reading, tenant, id, store_rows_max(max), events, &count);
     status = snapshot_end(&reading, status);
     if (status != STATUS_OK)
         return status;
@@ -655,7 +659,7 @@ enum status sqlite_reader_history(struct store_reader *base, struct slice tenant
 
 /* ---- Lanes, destinations ---- */
 
-static enum status lane_read(const struct reading *reading, sqlite3_stmt *query, struct lane *ret_lane)
+static enum status lane_read(const struct reading *reading, sqlite3_stmt *query, void *ret_lane)
 {
     struct lane lane = {
         .id = sqlite3_column_int64(query, 0),
@@ -673,7 +677,7 @@ static enum status lane_read(const struct reading *reading, sqlite3_stmt *query,
     if (status == STATUS_OK)
         status = copy_text(reading, query, 2, &lane.tenant);
     if (status == STATUS_OK)
-        *ret_lane = lane;
+        *(struct lane *)ret_lane = lane;
     return status;
 }
 
@@ -682,26 +686,13 @@ enum status sqlite_reader_lanes(struct store_reader *base, int64_t after, size_t
 {
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
     sqlite3_stmt *query = reading.reader->queries[QUERY_LANES];
-    struct lane *lanes = arena_alloc_array(memory, page_size(max), sizeof *lanes);
-    size_t count = 0;
-    bool more;
-    if (!lanes)
-        return no_memory(&reading);
+    struct lane *lanes = arena_alloc_array(memory, store_rows_max(max), sizeof *lanes);
     sqlite3_bind_int64(query, 1, after);
-    sqlite3_bind_int64(query, 2, (int64_t)page_size(max));
-    enum status status = query_next(&reading, QUERY_LANES, &more);
-    while (status == STATUS_OK && more) {
-        assert(count < page_size(max));
-        status = lane_read(&reading, query, &lanes[count++]);
-        if (status == STATUS_OK)
-            status = query_next(&reading, QUERY_LANES, &more);
-    }
-    sqlite3_reset(query);
-    if (status != STATUS_OK)
-        return status;
-    *ret_lanes = lanes;
-    *ret_count = count;
-    return STATUS_OK;
+    sqlite3_bind_int64(query, 2, (int64_t)store_rows_max(max));
+    enum status status = page_fill(&reading, QUERY_LANES, max, lane_read, lanes, sizeof *lanes, ret_count);
+    if (status == STATUS_OK)
+        *ret_lanes = lanes;
+    return status;
 }
 
 enum status sqlite_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
@@ -741,7 +732,7 @@ enum status sqlite_reader_ahead(struct store_reader *base, int64_t lane, int64_t
     sqlite3_bind_int64(query, 1, lane);
     sqlite3_bind_int64(query, 2, rank);
     sqlite3_bind_int64(query, 3, seq);
-    sqlite3_bind_int64(query, 4, (int64_t)page_size(max));
+    sqlite3_bind_int64(query, 4, (int64_t)store_rows_max(max));
     enum status status = query_next(&reading, QUERY_AHEAD, &found);
     if (status == STATUS_OK)
         *ret_count = (size_t)sqlite3_column_int64(query, 0); /* a count is always one row */
@@ -769,32 +760,24 @@ enum status sqlite_reader_saved(struct store_reader *base, struct slice space, s
     return status;
 }
 
+static enum status saved_read(const struct reading *reading, sqlite3_stmt *query, void *ret_saved)
+{
+    struct saved *saved = ret_saved;
+    enum status status = copy_text(reading, query, 0, &saved->name);
+    return status == STATUS_OK ? copy_text(reading, query, 1, &saved->value) : status;
+}
+
 enum status sqlite_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err)
 {
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
     sqlite3_stmt *query = reading.reader->queries[QUERY_SAVED_LIST];
-    struct saved *saved = arena_alloc_array(memory, page_size(max), sizeof *saved);
-    size_t count = 0;
-    bool more;
-    if (!saved)
-        return no_memory(&reading);
+    struct saved *saved = arena_alloc_array(memory, store_rows_max(max), sizeof *saved);
     sqlite_bind_slice(query, 1, space);
     sqlite_bind_slice(query, 2, before);
-    sqlite3_bind_int64(query, 3, (int64_t)page_size(max));
-    enum status status = query_next(&reading, QUERY_SAVED_LIST, &more);
-    while (status == STATUS_OK && more) {
-        assert(count < page_size(max));
-        status = copy_text(&reading, query, 0, &saved[count].name);
-        if (status == STATUS_OK)
-            status = copy_text(&reading, query, 1, &saved[count++].value);
-        if (status == STATUS_OK)
-            status = query_next(&reading, QUERY_SAVED_LIST, &more);
-    }
-    sqlite3_reset(query);
-    if (status != STATUS_OK)
-        return status;
-    *ret_saved = saved;
-    *ret_count = count;
-    return STATUS_OK;
+    sqlite3_bind_int64(query, 3, (int64_t)store_rows_max(max));
+    enum status status = page_fill(&reading, QUERY_SAVED_LIST, max, saved_read, saved, sizeof *saved, ret_count);
+    if (status == STATUS_OK)
+        *ret_saved = saved;
+    return status;
 }
