@@ -114,6 +114,23 @@ void buffer_append_hex(struct buffer *buffer, struct slice bytes)
         buffer_printf(buffer, "%02x", (unsigned char)bytes.data[i]);
 }
 
+void buffer_append_html(struct buffer *buffer, struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (c == '&')
+            buffer_append_text(buffer, "&amp;");
+        else if (c == '<')
+            buffer_append_text(buffer, "&lt;");
+        else if (c == '>')
+            buffer_append_text(buffer, "&gt;");
+        else if (c == '"')
+            buffer_append_text(buffer, "&quot;");
+        else
+            buffer_append_byte(buffer, (unsigned char)c < ' ' ? ' ' : c);
+    }
+}
+
 void buffer_printf(struct buffer *buffer, const char *format, ...)
 {
     va_list args;

@@ -34,6 +34,8 @@ void buffer_append_text(struct buffer *buffer, const char *text);
 void buffer_append_int64(struct buffer *buffer, int64_t value);
 /* Two lower-case hexadecimal digits a byte. */
 void buffer_append_hex(struct buffer *buffer, struct slice bytes);
+/* As the text of a page; control bytes become blanks. */
+void buffer_append_html(struct buffer *buffer, struct slice text);
 void buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Room for `len` more bytes to be written by the caller, who then calls buffer_commit; NULL when it failed. */

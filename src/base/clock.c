@@ -46,12 +46,6 @@ void clock_use(const struct clock_source *given)
     atomic_store(&step_ns, 0);
 }
 
-static void note_step(int64_t by_ns, int64_t steady_ns)
-{
-    atomic_store(&step_at_ns, steady_ns);
-    atomic_store(&step_ns, by_ns);
-}
-
 /* The wall is read first: who is stopped between the two gets an offset that is too small, which does no harm. */
 static int64_t now_ns(int64_t *ret_wall_ns)
 {
@@ -61,8 +55,10 @@ static int64_t now_ns(int64_t *ret_wall_ns)
     int64_t offset = wall - steady, known = atomic_load(&offset_ns);
     while (offset > known && !atomic_compare_exchange_weak(&offset_ns, &known, offset))
         continue;
-    if (known != UNKNOWN && offset > known && offset - known >= STEP_NS)
-        note_step(offset - known, steady);
+    if (known != UNKNOWN && offset > known && offset - known >= STEP_NS) {
+        atomic_store(&step_at_ns, steady);
+        atomic_store(&step_ns, offset - known);
+    }
     *ret_wall_ns = wall;
     return steady + (offset > known ? offset : known);
 }

@@ -167,8 +167,7 @@ static bool take_date(struct slice *rest, struct civil *c)
            take_field(rest, 2, "Tt ", &c->day) && take_field(rest, 2, ":", &c->hour);
 }
 
-/* `zone`: of a time without one; NULL: it must have one. */
-static enum status parse(struct slice text, const struct zone *zone, instant *ret_at, struct error *err)
+enum status instant_parse_in(struct slice text, const struct zone *zone, instant *ret_at, struct error *err)
 {
     struct civil c = { 0 };
     struct slice rest = text;
@@ -198,12 +197,7 @@ static enum status parse(struct slice text, const struct zone *zone, instant *re
 
 enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
 {
-    return parse(text, NULL, ret_at, err);
-}
-
-enum status instant_parse_in(struct slice text, const struct zone *zone, instant *ret_at, struct error *err)
-{
-    return parse(text, zone, ret_at, err);
+    return instant_parse_in(text, NULL, ret_at, err);
 }
 
 instant instant_add(instant at, int64_t delay_ms)

@@ -53,12 +53,6 @@ static int64_t claimed_by_others(const struct restored *restored)
     return count;
 }
 
-static void load_end(struct restored *restored)
-{
-    arena_release(&restored->memory);
-    free(restored);
-}
-
 /* Its lanes are there before its state: that is by the rules, and names tenants. */
 static enum status take(struct engine *engine, struct dest *dest, const struct restored *restored, struct error *err)
 {
@@ -85,7 +79,8 @@ static void dest_put(struct engine *engine, struct dest *dest, enum status statu
         engine->recovery.ripe_at = engine->recovery.promote_at = engine_now(engine);
         answer(&dest->own.wait, &(struct error){ .status = STATUS_OK });
     }
-    load_end(restored);
+    arena_release(&restored->memory);
+    free(restored);
 }
 
 /* A part of what was read. While there is more, others have their turn. */

@@ -60,8 +60,7 @@ static void write_additions(struct json_writer *json, const struct decision *dec
 {
     json_member_text(json, "outcome", outcome_name(decision->outcome));
     json_member_text(json, "action", verdict_name(decision->verdict));
-    if (decision->rule.len > 0)
-        json_member_string(json, "rule", decision->rule);
+    json_member_given(json, "rule", decision->rule);
 }
 
 static void write_next(struct json_writer *json, const struct policy *policy, struct slice error,
@@ -156,6 +155,6 @@ struct json_answer decision_json_answer(const struct decider *decider, struct sl
     if (answer.problem == QUESTION_OK && decider->store && decider->store->decided)
         decider->store->decided(decider->store->context, question.policy, &question.request, &answer.decision,
                                 question.record);
-    question_release(&question);
+    members_release(&question.members);
     return answer;
 }

@@ -458,8 +458,3 @@ enum question_problem question_read(const struct decider *decider, struct slice 
         problem = QUESTION_INVALID_JSON;
     return problem;
 }
-
-void question_release(struct question *question)
-{
-    members_release(&question->members);
-}

@@ -78,6 +78,5 @@ struct question {
  */
 enum question_problem question_read(const struct decider *decider, struct slice text, struct question *ret_question,
                                     struct error *err) MUST_CHECK;
-void question_release(struct question *question);
 
 #endif

@@ -1,5 +1,6 @@
 #include "sim/backlog.h"
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/map.h"
 
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NAMES_SHOWN_MAX = 5, NAMES_BYTES_MAX = 400, ID_BYTES = 32, JOBS_FIRST = 1024 };
+enum { NAMES_SHOWN_MAX = 5, NAMES_BYTES_MAX = 400, ID_BYTES = 32 };
 
 /* ---- Which destination ---- */
 
@@ -29,14 +30,10 @@ static enum status choice_add(void *context, const struct lane *lane)
     struct choice *choice = context;
     struct found *found = map_get(&choice->by_name, lane->destination);
     if (!found) {
-        if (choice->count == choice->capacity) {
-            size_t capacity = choice->capacity ? 2 * choice->capacity : 8;
-            struct found **list = realloc(choice->list, capacity * sizeof(struct found *));
-            if (!list)
-                return STATUS_NO_MEMORY;
-            choice->list = list;
-            choice->capacity = capacity;
-        }
+        struct found **list = array_grow(choice->list, choice->count, &choice->capacity, sizeof(struct found *));
+        if (!list)
+            return STATUS_NO_MEMORY;
+        choice->list = list;
         found = arena_alloc(&choice->memory, sizeof *found);
         char *name = found ? arena_copy_text(&choice->memory, lane->destination) : NULL;
         if (!name || map_put(&choice->by_name, slice_from(name), found) != STATUS_OK)
@@ -109,14 +106,11 @@ static enum status tenant_index(struct reading *reading, struct slice name, int3
     struct backlog *backlog = reading->backlog;
     uintptr_t known = (uintptr_t)map_get(&reading->tenants, name);
     if (known == 0) {
-        if (backlog->tenant_count == reading->tenants_capacity) {
-            size_t capacity = reading->tenants_capacity ? 2 * reading->tenants_capacity : 16;
-            char **tenants = realloc(backlog->tenants, capacity * sizeof(char *));
-            if (!tenants)
-                return STATUS_NO_MEMORY;
-            backlog->tenants = tenants;
-            reading->tenants_capacity = capacity;
-        }
+        char **tenants =
+            array_grow(backlog->tenants, backlog->tenant_count, &reading->tenants_capacity, sizeof(char *));
+        if (!tenants)
+            return STATUS_NO_MEMORY;
+        backlog->tenants = tenants;
         char *copy = arena_copy_text(&backlog->memory, name);
         known = backlog->tenant_count + 1;
         if (!copy || map_put(&reading->tenants, slice_from(copy), (void *)known) != STATUS_OK)
@@ -133,14 +127,10 @@ static struct backlog_job *place_for_next(struct reading *reading)
     size_t at = (size_t)(reading->seen++ % (int64_t)reading->max);
     if (at < backlog->count)
         return &backlog->jobs[at];
-    if (at == reading->jobs_capacity) {
-        size_t capacity = reading->jobs_capacity ? 2 * reading->jobs_capacity : JOBS_FIRST;
-        struct backlog_job *jobs = realloc(backlog->jobs, capacity * sizeof *jobs);
-        if (!jobs)
-            return NULL;
-        backlog->jobs = jobs;
-        reading->jobs_capacity = capacity;
-    }
+    struct backlog_job *jobs = array_grow(backlog->jobs, at, &reading->jobs_capacity, sizeof *jobs);
+    if (!jobs)
+        return NULL;
+    backlog->jobs = jobs;
     backlog->count++;
     return &backlog->jobs[at];
 }

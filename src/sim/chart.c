@@ -4,35 +4,12 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* In the chart's own units; the text is readable from a phone's width on. */
 enum { WIDTH = 480, HEIGHT = 230, LEFT = 48, RIGHT = 12, TOP = 12, BOTTOM = 30, POINTS_MAX = 480, TICKS_Y = 4, TICKS_X = 6 };
 
 static const double plot_width = WIDTH - LEFT - RIGHT;
 static const double plot_height = HEIGHT - TOP - BOTTOM;
-
-void html_append(struct slice text, struct buffer *out)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        switch (text.data[i]) {
-        case '<':
-            buffer_append(out, SLICE("&lt;"));
-            break;
-        case '>':
-            buffer_append(out, SLICE("&gt;"));
-            break;
-        case '&':
-            buffer_append(out, SLICE("&amp;"));
-            break;
-        case '"':
-            buffer_append(out, SLICE("&quot;"));
-            break;
-        default:
-            buffer_append_byte(out, text.data[i]);
-        }
-    }
-}
 
 /* How the data lie in the plot. */
 struct frame {
@@ -178,7 +155,7 @@ static void append_legend(const struct chart *chart, struct buffer *out)
     buffer_append_text(out, "<p class=\"legend\">");
     for (size_t i = 0; i < chart->curve_count; i++) {
         buffer_printf(out, "<span class=\"key %s\"></span>", chart->curves[i].css);
-        html_append(slice_from(chart->curves[i].name), out);
+        buffer_append_html(out, slice_from(chart->curves[i].name));
         buffer_append_byte(out, ' ');
     }
     buffer_append_text(out, "</p>");
@@ -187,9 +164,9 @@ static void append_legend(const struct chart *chart, struct buffer *out)
 static void append_open(const char *title, struct buffer *out)
 {
     buffer_append_text(out, "<figure><figcaption>");
-    html_append(slice_from(title), out);
+    buffer_append_html(out, slice_from(title));
     buffer_printf(out, "</figcaption><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
-    html_append(slice_from(title), out);
+    buffer_append_html(out, slice_from(title));
     buffer_append_text(out, "\">");
 }
 

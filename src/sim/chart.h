@@ -40,7 +40,4 @@ struct chart_bar {
 };
 void chart_bars_append(const char *title, const char *css, const struct chart_bar *bars, size_t count, struct buffer *out);
 
-/* Text inside HTML. */
-void html_append(struct slice text, struct buffer *out);
-
 #endif

@@ -16,7 +16,7 @@ static void append_backlog(const struct run *run, struct buffer *out)
     struct buffer text = buffer_up_to(BACKLOG_BYTES_MAX);
     report_backlog(run, &text);
     buffer_append_text(out, "<p class=\"soft\">");
-    html_append(buffer_slice(&text), out);
+    buffer_append_html(out, buffer_slice(&text));
     buffer_append_text(out, "</p>\n");
     if (buffer_status(&text) != STATUS_OK)
         out->failure = STATUS_NO_MEMORY;
@@ -31,7 +31,7 @@ static void append_summary(const struct run *runs, size_t count, struct buffer *
     buffer_append_text(out, "<h1>");
     for (size_t i = 0; i < count; i++) {
         buffer_append_text(out, i > 0 ? " against " : "");
-        html_append(slice_from(runs[i].title), out);
+        buffer_append_html(out, slice_from(runs[i].title));
     }
     buffer_printf(out, "</h1>\n<p class=\"soft\">%" PRId64 " %sjobs of %" PRId64 " tenant%s in %s", settings->load.jobs,
                   settings->backlog ? "new " : "", settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time);
@@ -54,7 +54,7 @@ static void append_holds(const struct run *run, bool named, struct buffer *out)
         duration_format(hold->ms, time);
         buffer_append_text(out, "<p class=\"soft\">");
         if (named) {
-            html_append(slice_from(run->title), out);
+            buffer_append_html(out, slice_from(run->title));
             buffer_append_text(out, ": ");
         }
         buffer_printf(out, "held by %s for <b>%s</b></p>\n", hold->by, time);
@@ -183,7 +183,7 @@ static void append_row(const struct figure *figure, const struct run *runs, size
 {
     char text[FIGURE_TEXT_BYTES];
     buffer_append_text(out, "<tr><td>");
-    html_append(slice_from(figure->label), out);
+    buffer_append_html(out, slice_from(figure->label));
     if (figure->rule[0])
         buffer_printf(out, " <span class=\"rule\">%s</span>", figure->rule);
     buffer_append_text(out, "</td>");
@@ -207,7 +207,7 @@ static void append_head(const struct run *runs, size_t count, bool targets, stru
         buffer_append_text(out, "<th class=\"n\">");
         if (count > 1) {
             buffer_printf(out, "<span class=\"key %s\"></span>", i == 0 ? "a" : "b");
-            html_append(slice_from(runs[i].title), out);
+            buffer_append_html(out, slice_from(runs[i].title));
         }
         buffer_append_text(out, count == 1 ? "value</th>" : "</th>");
     }
@@ -254,7 +254,7 @@ static void append_short(const struct run *runs, size_t count, struct buffer *ou
     for (size_t i = 0; i < count; i++) {
         buffer_append_text(out, "<th class=\"n\">");
         if (count > 1)
-            html_append(slice_from(runs[i].title), out);
+            buffer_append_html(out, slice_from(runs[i].title));
         buffer_append_text(out, "</th>");
     }
     buffer_append_text(out, "</tr></thead>\n");

@@ -1,5 +1,6 @@
 #include "store/lane_table.h"
 
+#include "base/array.h"
 #include "store/change.h"
 
 #include <assert.h>
@@ -127,18 +128,14 @@ static struct store_lane *lane_new(int64_t id, struct slice key, size_t destinat
     return lane;
 }
 
-/* Room for one more pointer in an array that doubles. */
-static enum status array_grow(struct store_lane ***array, size_t count, size_t *capacity)
+/* Room for one more. */
+static enum status list_grow(struct store_lane ***list, size_t count, size_t *capacity)
 {
     assert(count <= *capacity);
-    if (count < *capacity)
-        return STATUS_OK;
-    size_t bigger = *capacity ? *capacity * 2 : CAPACITY_FIRST;
-    struct store_lane **grown = realloc(*array, bigger * sizeof(struct store_lane *));
+    struct store_lane **grown = array_grow(*list, count, capacity, sizeof(struct store_lane *));
     if (!grown)
         return STATUS_NO_MEMORY;
-    *array = grown;
-    *capacity = bigger;
+    *list = grown;
     return STATUS_OK;
 }
 
@@ -218,7 +215,7 @@ enum status lane_table_add(struct lane_table *lanes, const struct lane *from, st
     struct slice key = lane_key(lanes, from->destination, from->tenant);
     assert(!map_get(&lanes->by_name, key));
     if (buffer_status(&lanes->key) != STATUS_OK ||
-        array_grow(&lanes->added, lanes->added_count, &lanes->added_capacity) != STATUS_OK)
+        list_grow(&lanes->added, lanes->added_count, &lanes->added_capacity) != STATUS_OK)
         return STATUS_NO_MEMORY;
     struct store_lane *lane = lane_new(from->id, key, from->destination.len);
     if (!lane)
@@ -261,7 +258,7 @@ enum status lane_table_touch(struct lane_table *lanes, struct store_lane *lane)
 {
     if (lane->touched)
         return STATUS_OK;
-    if (array_grow(&lanes->touched, lanes->touched_count, &lanes->touched_capacity) != STATUS_OK)
+    if (list_grow(&lanes->touched, lanes->touched_count, &lanes->touched_capacity) != STATUS_OK)
         return STATUS_NO_MEMORY;
     lanes->touched[lanes->touched_count++] = lane;
     lane->touched = true;

@@ -2,9 +2,9 @@
 
 #include "api/call/ask.h"
 #include "api/call/confined.h"
+#include "base/array.h"
 #include "engine/status.h"
 
-#include <string.h>
 
 void call_view_add(struct call *call, struct slice name)
 {
@@ -14,16 +14,11 @@ void call_view_add(struct call *call, struct slice name)
     if (!follows && call_view(call, name))
         return;
     views->unordered = !follows;
-    if (call->views.count == call->views.capacity) {
-        size_t capacity = call->views.capacity ? call->views.capacity * 2 : 16;
-        struct view *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
-        if (!grown)
-            return; /* shown as not known */
-        if (call->views.count > 0)
-            memcpy(grown, call->views.destinations, call->views.count * sizeof *grown);
-        call->views.destinations = grown;
-        call->views.capacity = capacity;
-    }
+    struct view *grown =
+        array_grow_in(&call->memory, views->destinations, views->count, &views->capacity, sizeof *grown);
+    if (!grown)
+        return; /* shown as not known */
+    views->destinations = grown;
     call->views.destinations[call->views.count++] = (struct view){ .name = name, .here = ask_is_here(call, name) };
 }
 
@@ -57,16 +52,11 @@ void call_lane_add(struct call *call, int64_t lane)
 {
     if (find_lane(call, lane))
         return;
-    if (call->views.lane_count == call->views.lane_capacity) {
-        size_t capacity = call->views.lane_capacity ? call->views.lane_capacity * 2 : 16;
-        struct lane_view *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
-        if (!grown)
-            return; /* shown as not held */
-        if (call->views.lane_count > 0)
-            memcpy(grown, call->views.lanes, call->views.lane_count * sizeof *grown);
-        call->views.lanes = grown;
-        call->views.lane_capacity = capacity;
-    }
+    struct lane_view *grown = array_grow_in(&call->memory, call->views.lanes, call->views.lane_count,
+                                            &call->views.lane_capacity, sizeof *grown);
+    if (!grown)
+        return; /* shown as not held */
+    call->views.lanes = grown;
     call->views.lanes[call->views.lane_count++] = (struct lane_view){ .lane = lane };
 }
 

@@ -86,8 +86,3 @@ bool decisions_answer(struct decisions *decisions, struct slice question, instan
     decided->began_ns = clock_ticks_ns();
     return decision_json_answer(&decider, question, out).problem == QUESTION_OK;
 }
-
-void decisions_write(const struct policy *policy, struct slice error, const struct decision *decision, struct buffer *out)
-{
-    decision_json_write(policy, error, decision, out);
-}

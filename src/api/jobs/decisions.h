@@ -32,7 +32,4 @@ struct decided {
 bool decisions_answer(struct decisions *decisions, struct slice question, instant now, struct decided *decided,
                       struct buffer *out);
 
-/* A decision that was made already, in the same form. */
-void decisions_write(const struct policy *policy, struct slice error, const struct decision *decision, struct buffer *out);
-
 #endif

@@ -7,12 +7,11 @@
 #include "api/jobs/jobs.h"
 #include "api/jobs/job_read.h"
 #include "api/jobs/outlook.h"
+#include "base/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
-    REJECTED_FIRST = 16,
     OUTLOOKS_MAX = 16, /* tenants of one request whose queues are looked at */
     WARNING_BYTES_MAX = 1024,
     BATCH_JOBS_MAX = 100000, /* what is refused is listed: millions of empty lines may not become gigabytes */
@@ -200,16 +199,11 @@ struct many {
 static bool reject(struct call *call, size_t index, const struct problem *problem)
 {
     struct many *many = call->context;
-    if (many->rejection_count == many->rejection_capacity) {
-        size_t capacity = many->rejection_capacity ? many->rejection_capacity * 2 : REJECTED_FIRST;
-        struct rejection *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
-        if (!grown)
-            return false;
-        if (many->rejection_count > 0)
-            memcpy(grown, many->rejections, many->rejection_count * sizeof *grown);
-        many->rejections = grown;
-        many->rejection_capacity = capacity;
-    }
+    struct rejection *grown = array_grow_in(&call->memory, many->rejections, many->rejection_count,
+                                            &many->rejection_capacity, sizeof *grown);
+    if (!grown)
+        return false;
+    many->rejections = grown;
     const char *detail = arena_copy_text(&call->memory, slice_from(problem->detail));
     many->rejections[many->rejection_count++] = (struct rejection){ index, problem->type, detail, problem->place };
     return detail != NULL;

@@ -15,6 +15,7 @@
 #include "engine/errors/errors.h"
 #include "engine/pull.h"
 #include "engine/settlement.h"
+#include "lib/decision_json.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -527,7 +528,7 @@ static bool decide_nack(struct call *call, struct engine *engine)
     nack->status = engine_nack(engine, &nack->lease, &call->batch->memory, &call->batch->ops[0], &nack->settlement, &policy);
     if (nack->status == STATUS_OK) {
         nack->body = call_buffer();
-        decisions_write(policy, nack->lease.answer.text, &nack->settlement.decision, &nack->body);
+        decision_json_write(policy, nack->lease.answer.text, &nack->settlement.decision, &nack->body);
     }
     return true;
 }

@@ -254,9 +254,7 @@ static void answer_page(struct call *call)
 void handle_redrives_list(struct call *call)
 {
     struct redrive_page *page = call_context(call, sizeof *page);
-    if (!page)
-        return;
-    if (!call_limit(call, &page->limit))
+    if (!page || !call_limit(call, &page->limit))
         return;
     page->limit = page->limit < REDRIVES_MAX ? page->limit : REDRIVES_MAX;
     page->before = call_query(call, "cursor");

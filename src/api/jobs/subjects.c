@@ -193,9 +193,7 @@ static bool subject_of(struct call *call, struct subject *ret_subject, struct sl
 void handle_subject_get(struct call *call)
 {
     struct telling *telling = call_context(call, sizeof *telling);
-    if (!telling)
-        return;
-    if (!subject_of(call, &telling->subject, &telling->tenant))
+    if (!telling || !subject_of(call, &telling->subject, &telling->tenant))
         return;
     telling->until = api_now(call->api);
     call->forget = telling_forget;
@@ -254,9 +252,7 @@ void handle_subject_delete(struct call *call)
 {
     struct erasure_order *order = call_context(call, sizeof *order);
     struct subject subject;
-    if (!order)
-        return;
-    if (!subject_of(call, &subject, &order->tenant))
+    if (!order || !subject_of(call, &subject, &order->tenant))
         return;
     ask(call, SLICE(""), run_begin, erasure_begun);
 }
@@ -320,9 +316,7 @@ static void answer_page(struct call *call)
 void handle_erasures_list(struct call *call)
 {
     struct erasure_page *page = call_context(call, sizeof *page);
-    if (!page)
-        return;
-    if (!call_limit(call, &page->limit))
+    if (!page || !call_limit(call, &page->limit))
         return;
     page->limit = page->limit < ERASURES_A_PAGE ? page->limit : ERASURES_A_PAGE;
     page->before = call_query(call, "cursor");

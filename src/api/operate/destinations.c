@@ -197,10 +197,8 @@ static void write_view(struct json_writer *json, const struct call *call, const 
         json_member_text(json, "fallback_blocked", status->second.reason ? status->second.reason : "");
         json_member_instant(json, "fallback_look_at", status->second.look_at);
     }
-    if (status->pause_reason && *status->pause_reason)
-        json_member_text(json, "pause_reason", status->pause_reason);
-    if (status->behind_reason && *status->behind_reason)
-        json_member_text(json, "mode_behind_reason", status->behind_reason);
+    json_member_given(json, "pause_reason", slice_from(status->pause_reason));
+    json_member_given(json, "mode_behind_reason", slice_from(status->behind_reason));
     if (config && config->transport != TRANSPORT_PULL) /* its workers decide */
         write_concurrency(json, &status->limit);
     if (config)

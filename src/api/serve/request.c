@@ -275,7 +275,7 @@ static bool refuse_body(struct body_verdict *verdict, int status, const char *ty
 bool api_takes_body(void *context, const struct http_head *head, int64_t length, struct body_verdict *ret_verdict)
 {
     struct api *api = context;
-    const struct route *route = route_for(method_of(head), head->path);
+    const struct route *route = route_find(NULL, method_of(head), head->path);
     struct slice found = http_head_find(head, SLICE("Authorization")), bearer = found.data ? found : SLICE("");
     int64_t payload_max = api->config->payload_bytes_max;
     size_t max = route ? route->body_bytes_max : 0;

@@ -8,11 +8,11 @@
 
 extern const struct route api_routes[]; /* method NULL ends */
 
-/* The route of method and path, with what stands for {id} and {name} in call->parameters. NULL: there is none. */
+/*
+ * The route of method and path, with what stands for {id} and {name} in call->parameters, unless `call` is NULL, as it is
+ * while the body is not read yet. NULL: there is none.
+ */
 const struct route *route_find(struct call *call, const char *method, struct slice path);
-
-/* The same, of a request whose body is not read yet. */
-const struct route *route_for(const char *method, struct slice path);
 
 /* Answers a path without a route: with the methods that it takes, or with the path that was probably meant. */
 void route_problem(struct call *call, struct slice path);

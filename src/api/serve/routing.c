@@ -42,18 +42,12 @@ static bool path_matches(struct call *call, const char *pattern, struct slice pa
     return true;
 }
 
-/* Where `call` is NULL, parameters are not taken. */
 const struct route *route_find(struct call *call, const char *method, struct slice path)
 {
     for (const struct route *route = api_routes; route->method; route++)
         if (strcmp(route->method, method) == 0 && path_matches(call, route->pattern, path))
             return route;
     return NULL;
-}
-
-const struct route *route_for(const char *method, struct slice path)
-{
-    return route_find(NULL, method, path);
 }
 
 /* As the header Allow has them; empty: there is no such path. */

@@ -1,6 +1,7 @@
 /*
  * How old the jobs are that have not ended, by destination: Postfix's qshape for this queue.
  */
+#include "base/array.h"
 #include "base/instant.h"
 #include "base/json.h"
 #include "cli/operate/operate.h"
@@ -35,14 +36,10 @@ static struct shape_row *row_of(struct shape *shape, const char *destination)
     for (size_t i = 0; i < shape->count; i++)
         if (strcmp(shape->rows[i].destination, destination) == 0)
             return &shape->rows[i];
-    if (shape->count == shape->capacity) {
-        size_t capacity = shape->capacity > 0 ? 2 * shape->capacity : 64;
-        struct shape_row *rows = realloc(shape->rows, capacity * sizeof *rows);
-        if (!rows)
-            return NULL;
-        shape->rows = rows;
-        shape->capacity = capacity;
-    }
+    struct shape_row *rows = array_grow(shape->rows, shape->count, &shape->capacity, sizeof *rows);
+    if (!rows)
+        return NULL;
+    shape->rows = rows;
     char *name = strdup(destination);
     if (!name)
         return NULL;

@@ -1,6 +1,7 @@
 /*
  * Destinations as they stand, worst first, again and again: the page's first screen in a terminal.
  */
+#include "base/array.h"
 #include "cli/operate/operate.h"
 #include "cli/options.h"
 #include "cli/talk/rows.h"
@@ -81,15 +82,11 @@ struct picture {
 static void take_row(void *context, json_t *row)
 {
     struct picture *picture = context;
-    if (picture->count == picture->capacity) {
-        size_t capacity = picture->capacity > 0 ? 2 * picture->capacity : 64;
-        json_t **rows = realloc(picture->rows, capacity * sizeof *rows);
-        picture->no_memory = picture->no_memory || !rows;
-        if (!rows)
-            return;
-        picture->rows = rows;
-        picture->capacity = capacity;
-    }
+    json_t **rows = array_grow(picture->rows, picture->count, &picture->capacity, sizeof *rows);
+    picture->no_memory = picture->no_memory || !rows;
+    if (!rows)
+        return;
+    picture->rows = rows;
     picture->rows[picture->count++] = json_incref(row);
     picture->pending += member_int(row, "pending");
     picture->running += member_int(row, "running");

@@ -27,11 +27,6 @@ struct masker {
     size_t quote_end; /* the end of a quotation whose inside is read like the rest; 0: none */
 };
 
-size_t fingerprint_mask_len(struct slice sample)
-{
-    return mask_len(sample);
-}
-
 static void put(struct masker *masker, struct slice piece)
 {
     assert(masker->len <= FINGERPRINT_SAMPLE_BYTES_MAX);

@@ -32,10 +32,4 @@ struct fingerprint {
 void fingerprint_make(struct slice code_namespace, struct slice code, struct slice text,
                       struct fingerprint *ret_fingerprint);
 
-/*
- * The length of the mask that stands at the start of a masked text, 0 where none does. A text that had "<id>" in it from
- * the beginning reads the same.
- */
-size_t fingerprint_mask_len(struct slice sample);
-
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/decision/classify.h"
 #include "core/errors/fingerprint.h"
+#include "core/errors/secret.h"
 
 #include <assert.h>
 #include <math.h>
@@ -153,7 +154,7 @@ static size_t append_pattern(struct slice sample, bool spaced, struct buffer *ou
     size_t start = out->len, words_end = 0, gap_end = 0, gaps = 0, letters = 0;
     buffer_append_byte(out, '/');
     for (size_t i = 0; i < sample.len && (out->len - start < RULE_ROOM_BYTES || is_continuation(sample.data[i]));) {
-        size_t mask = fingerprint_mask_len(slice_from_offset(sample, i));
+        size_t mask = mask_len(slice_from_offset(sample, i));
         if (mask > 0 && gaps == RULE_GAPS_MAX)
             break;
         if (mask > 0 && words_end > 0 && gap_end != out->len) {

@@ -297,13 +297,19 @@ void turns_pass_over(struct turns *turns, struct turn *turn)
     turns_park(turns, turn, INSTANT_MAX);
 }
 
+/* From a heap that it may be in. */
+static void come_back(struct turns *turns, struct turn *turn, struct heap *heap, struct heap_node *node)
+{
+    assert(node->position == 0 || turn->ready.position == 0);
+    if (node->position == 0)
+        return;
+    heap_remove(heap, node);
+    push(&turns->ready, &turn->ready, key_of_comer(turns, turn, round_of(turns, turn)), turn->place);
+}
+
 void turns_unpark(struct turns *turns, struct turn *turn)
 {
-    assert(turn->parked.position == 0 || turn->ready.position == 0);
-    if (turn->parked.position == 0)
-        return;
-    heap_remove(&turns->parked, &turn->parked);
-    push(&turns->ready, &turn->ready, key_of_comer(turns, turn, round_of(turns, turn)), turn->place);
+    come_back(turns, turn, &turns->parked, &turn->parked);
 }
 
 struct turn *turns_unpark_due(struct turns *turns, instant now)
@@ -332,11 +338,7 @@ void turns_set_aside(struct turns *turns, struct turn *turn, int64_t class)
 
 void turns_bring_back_one(struct turns *turns, struct turn *turn)
 {
-    assert(turn->aside.position == 0 || turn->ready.position == 0);
-    if (turn->aside.position == 0)
-        return;
-    heap_remove(&turns->aside, &turn->aside);
-    push(&turns->ready, &turn->ready, key_of_comer(turns, turn, round_of(turns, turn)), turn->place);
+    come_back(turns, turn, &turns->aside, &turn->aside);
 }
 
 void turns_bring_back(struct turns *turns, int64_t class)

@@ -576,16 +576,12 @@ static void alert_saved(const struct op_result *result)
 /* ---- over a restart ---- */
 
 /* What an earlier process named is not named again, whatever the clock says by now. */
-static void take_id_at(struct alert_book *book, struct slice id)
+void alerts_named_last(struct engine *engine, struct slice id)
 {
+    struct alert_book *book = engine->alerts.book;
     instant at = alert_id_at(id);
     if (at != INSTANT_NONE && (book->id_at == INSTANT_NONE || book->id_at < at))
         book->id_at = at;
-}
-
-void alerts_named_last(struct engine *engine, struct slice id)
-{
-    take_id_at(engine->alerts.book, id);
 }
 
 enum status alert_restore(struct engine *engine, const struct saved *saved)
@@ -617,7 +613,7 @@ enum status alert_restore(struct engine *engine, const struct saved *saved)
             alert->record.limit = record.limit;
             alert->saved_figure = figure_of(alert);
             alert->written = true;
-            take_id_at(engine->alerts.book, record.id);
+            alerts_named_last(engine, record.id);
         }
     }
     arena_release(&memory);
@@ -663,12 +659,7 @@ void alerts_forget(struct engine *engine, const struct dest *dest)
     }
 }
 
-static bool forget_cleared(struct engine *engine, struct slice name)
-{
-    return saved_forget(engine, SPACE_ALERT_CLEARED, name);
-}
-
 void alerts_trim(struct engine *engine)
 {
-    saved_trim(engine, &engine->alerts.trim, SPACE_ALERT_CLEARED, forget_cleared);
+    saved_trim(engine, &engine->alerts.trim, SPACE_ALERT_CLEARED, saved_forget);
 }

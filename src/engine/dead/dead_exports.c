@@ -1,5 +1,6 @@
 #include "engine/dead/dead_exports.h"
 
+#include "base/array.h"
 #include "base/log.h"
 #include "engine/dead/dead_entry.h"
 #include "engine/loop.h"
@@ -13,7 +14,6 @@
 enum {
     PAGE_BYTES_MAX = 1 << 20,         /* lines that are written together, but always one */
     LINE_BYTES_MAX = 400 * 1000 * 1000, /* a store takes no larger payload */
-    WAITING_FIRST = 64,
 };
 
 #define EXPORT_ID_PREFIX "export-"
@@ -60,14 +60,10 @@ void dead_exports_add(struct dest *dest, const struct due_letter *letter)
         memmove(exports->waiting, exports->waiting + exports->first, exports->count * sizeof *exports->waiting);
         exports->first = 0;
     }
-    if (exports->count == exports->capacity) {
-        size_t capacity = exports->capacity > 0 ? exports->capacity * 2 : WAITING_FIRST;
-        struct due_letter *waiting = realloc(exports->waiting, capacity * sizeof *waiting);
-        if (!waiting)
-            return;
-        exports->waiting = waiting;
-        exports->capacity = capacity;
-    }
+    struct due_letter *waiting = array_grow(exports->waiting, exports->count, &exports->capacity, sizeof *waiting);
+    if (!waiting)
+        return;
+    exports->waiting = waiting;
     exports->waiting[exports->first + exports->count++] = *letter;
 }
 

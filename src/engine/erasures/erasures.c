@@ -1,5 +1,6 @@
 #include "engine/erasures/erasures.h"
 
+#include "base/array.h"
 #include "base/log.h"
 #include "engine/loop.h"
 #include "store/subject.h"
@@ -14,7 +15,6 @@ enum {
     PIECES_A_STEP = 50, /* that found nothing; then what was passed is saved */
     COPIES_A_PIECE = 16,
     AGAIN_PASS_MS = 1000, /* some were being sent */
-    NUMBERS_AT_ONCE = 256, /* events of one job */
     OPS_BESIDE = 4,       /* of a step: the record, its place among the active, what it replaces, an event */
     STEP_BYTES_MAX = 64 << 20,
 };
@@ -270,16 +270,10 @@ static struct batch *batch_make(const struct erasure *erasure)
 static bool number_add(struct arena *memory, struct match *match, int64_t number)
 {
     assert(number > 0 && match->count <= match->capacity);
-    if (match->count == match->capacity) {
-        size_t capacity = match->capacity ? match->capacity * 2 : NUMBERS_AT_ONCE;
-        int64_t *grown = arena_alloc_array(memory, capacity, sizeof *grown);
-        if (!grown)
-            return false;
-        if (match->count > 0)
-            memcpy(grown, match->numbers, match->count * sizeof *grown);
-        match->numbers = grown;
-        match->capacity = capacity;
-    }
+    int64_t *numbers = array_grow_in(memory, match->numbers, match->count, &match->capacity, sizeof *numbers);
+    if (!numbers)
+        return false;
+    match->numbers = numbers;
     match->numbers[match->count++] = number;
     return true;
 }
@@ -604,9 +598,9 @@ static void forget_all(struct engine *engine)
     erasures->loaded = false;
 }
 
-static bool forget_old(struct engine *engine, struct slice name)
+static bool forget_old(struct engine *engine, struct slice space, struct slice name)
 {
-    return find(engine, name) || saved_forget(engine, SPACE_ERASURE, name);
+    return find(engine, name) || saved_forget(engine, space, name);
 }
 
 void erasures_run(struct engine *engine)

@@ -1,5 +1,6 @@
 #include "engine/errors/errors.h"
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "engine/saved/json.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUE_BYTES_MAX = 4096, TABLE_FIRST = 8 };
+enum { VALUE_BYTES_MAX = 4096 };
 
 /* The errors of one destination, in no order. */
 struct error_table {
@@ -152,15 +153,10 @@ static struct error_table *table_get(struct errors *errors, struct slice destina
 static bool table_reserve(struct error_table *table)
 {
     assert(table->count <= table->capacity);
-    if (table->count < table->capacity)
-        return true;
-    size_t capacity = table->capacity > 0 ? 2 * table->capacity : TABLE_FIRST;
-    struct known_error **items = realloc(table->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    table->items = items;
-    table->capacity = capacity;
-    return true;
+    struct known_error **items = array_grow(table->items, table->count, &table->capacity, sizeof *items);
+    if (items)
+        table->items = items;
+    return items != NULL;
 }
 
 /* Takes over `name`; NULL: no memory. */

@@ -388,10 +388,10 @@ static bool is_present(const struct engine *engine, struct slice id)
 }
 
 /* One that is not over stays, however long ago it began. */
-static bool forget_past(struct engine *engine, struct slice id)
+static bool forget_past(struct engine *engine, struct slice space, struct slice id)
 {
     return is_present(engine, id) ||
-           (saved_forget(engine, SPACE_INCIDENT_LESSONS, id) && saved_forget(engine, SPACE_INCIDENT, id));
+           (saved_forget(engine, SPACE_INCIDENT_LESSONS, id) && saved_forget(engine, space, id));
 }
 
 void incidents_trim(struct engine *engine)

@@ -21,28 +21,13 @@ static bool forget(struct engine *engine, struct slice space, struct slice name)
     return redrive_find(engine, (struct slice){ name.data, end }) || saved_forget(engine, space, name);
 }
 
-static bool forget_record(struct engine *engine, struct slice name)
-{
-    return forget(engine, SPACE_REDRIVE, name);
-}
-
-static bool forget_count(struct engine *engine, struct slice name)
-{
-    return forget(engine, SPACE_TALLY, name);
-}
-
-static bool forget_payload(struct engine *engine, struct slice name)
-{
-    return forget(engine, SPACE_REDRIVE_PAYLOAD, name);
-}
-
 void redrives_trim(struct engine *engine)
 {
     struct redrives *redrives = &engine->redrives;
     assert(engine->config->retention_undo_ms >= 0);
     const struct trim_rule payloads = { .space = SPACE_REDRIVE_PAYLOAD, .keep_ms = engine->config->retention_undo_ms,
-                                        .at_once = COPIES_AT_ONCE, .again_ms = COPIES_AGAIN_MS, .forget = forget_payload };
-    saved_trim(engine, &redrives->trim_records, SPACE_REDRIVE, forget_record);
-    saved_trim(engine, &redrives->trim_counts, SPACE_TALLY, forget_count);
+                                        .at_once = COPIES_AT_ONCE, .again_ms = COPIES_AGAIN_MS, .forget = forget };
+    saved_trim(engine, &redrives->trim_records, SPACE_REDRIVE, forget);
+    saved_trim(engine, &redrives->trim_counts, SPACE_TALLY, forget);
     saved_trim_by(engine, &redrives->trim_payloads, &payloads);
 }

@@ -8,30 +8,13 @@
 
 enum { BAR_WIDTH = 420, BAR_HEIGHT = 18, BARS_MAX = 40 };
 
-static void escaped(struct buffer *out, struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.data[i];
-        if (c == '&')
-            buffer_append_text(out, "&amp;");
-        else if (c == '<')
-            buffer_append_text(out, "&lt;");
-        else if (c == '>')
-            buffer_append_text(out, "&gt;");
-        else if (c == '"')
-            buffer_append_text(out, "&quot;");
-        else
-            buffer_append_byte(out, (unsigned char)c < ' ' ? ' ' : c);
-    }
-}
-
 static void append_head(const struct period *period, struct buffer *out)
 {
     char title[PERIOD_TITLE_BYTES];
     period_title(period, title);
     buffer_append_text(out, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
                             "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
-    escaped(out, slice_from(title));
+    buffer_append_html(out, slice_from(title));
     buffer_append_text(out,
                        "</title>\n<style>body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
                        "color:#1a1a1a;background:#fff}table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{text-align:left;"
@@ -39,7 +22,7 @@ static void append_head(const struct period *period, struct buffer *out)
                        "font-variant-numeric:tabular-nums}td.n,td:first-child{white-space:nowrap}"
                        ".met{color:#116329}.missed{color:#b42318;font-weight:600}.soft{color:#555}"
                        "text{font:12px system-ui,sans-serif}</style>\n<h1>");
-    escaped(out, slice_from(title));
+    buffer_append_html(out, slice_from(title));
     buffer_printf(out, "</h1>\n%s", period->unfinished ? "<p class=\"soft\">It is not over yet.</p>\n" : "");
 }
 
@@ -55,7 +38,7 @@ static void append_kpis(const struct daybook *book, struct buffer *out)
         else
             buffer_printf(out, "%.2f %s", value, kpi->unit);
         buffer_append_text(out, "<td class=\"n\">");
-        escaped(out, slice_from(kpi_sign(kpi)));
+        buffer_append_html(out, slice_from(kpi_sign(kpi)));
         buffer_printf(out, " %g %s<td class=\"%s\">%s\n", kpi->target, kpi->unit,
                       value < 0 ? "soft" : kpi_met(kpi, value) ? "met" : "missed",
                       value < 0 ? "nothing to judge" : kpi_met(kpi, value) ? "met" : "not met");
@@ -76,7 +59,7 @@ static void append_bar(const struct bar *bar, size_t i, int64_t largest, struct 
     static const char *const colours[DAYBOOK_ENDS] = { "#3b82c4", "#b42318", "#d97706", "#777" };
     int64_t before = 0, y = (int64_t)i * BAR_HEIGHT;
     buffer_printf(out, "<text x=\"0\" y=\"%" PRId64 "\">", y + 13);
-    escaped(out, utf8_cut(bar->name, 28));
+    buffer_append_html(out, utf8_cut(bar->name, 28));
     buffer_append_text(out, "</text>");
     for (int end = 0; end < DAYBOOK_ENDS; end++) {
         int64_t width = bar->book->ends[end] * BAR_WIDTH / largest;
@@ -136,15 +119,15 @@ static void append_list(const char *heading, const struct period_list *list, str
         const struct slice cells[] = { letter->code, letter->error };
         instant_format(letter->dead_at, at);
         buffer_printf(out, "<tr><td>%s<td>", at);
-        escaped(out, letter->destination);
+        buffer_append_html(out, letter->destination);
         buffer_append_text(out, "<td>");
-        escaped(out, letter->tenant);
+        buffer_append_html(out, letter->tenant);
         buffer_append_text(out, letter->tenant.len > 0 ? "/" : "");
-        escaped(out, letter->id);
+        buffer_append_html(out, letter->id);
         buffer_printf(out, "<td class=\"n\">%" PRId64, letter->attempts);
         for (size_t cell = 0; cell < sizeof cells / sizeof *cells; cell++) {
             buffer_append_text(out, "<td>");
-            escaped(out, cells[cell]);
+            buffer_append_html(out, cells[cell]);
         }
         buffer_append_byte(out, '\n');
     }
@@ -173,7 +156,7 @@ void period_html(const struct period *period, struct buffer *out)
     append_list("Retries used up (S0-097, S1-063)", &period->exhausted, out);
     for (size_t i = 0; i < period->destination_count && i < BARS_MAX; i++) {
         buffer_append_text(out, "<h2>");
-        escaped(out, period->destinations[i].name);
+        buffer_append_html(out, period->destinations[i].name);
         buffer_append_text(out, "</h2>\n");
         append_kpis(&period->destinations[i].book, out);
     }

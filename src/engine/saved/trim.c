@@ -40,7 +40,7 @@ static void old_read(struct question *question)
         trim->at = instant_add(engine_now(engine), trim->again_ms);
         engine->ports.wake_at(engine->ports.context, trim->at);
     }
-    for (size_t i = 0; i < count && !engine->stopping && trim->forget(engine, trim->old[i].name); i++)
+    for (size_t i = 0; i < count && !engine->stopping && trim->forget(engine, trim->space, trim->old[i].name); i++)
         ; /* what no longer fits the batch goes next time */
 }
 
@@ -59,7 +59,7 @@ void saved_trim_by(struct engine *engine, struct saved_trim *trim, const struct 
 }
 
 void saved_trim(struct engine *engine, struct saved_trim *trim, struct slice space,
-                bool (*forget)(struct engine *engine, struct slice name))
+                bool (*forget)(struct engine *engine, struct slice space, struct slice name))
 {
     saved_trim_by(engine, trim, &(struct trim_rule){ .space = space, .keep_ms = engine->config->retention_audit_ms,
                                                      .at_once = TRIM_NOTES_MAX, .again_ms = TRIM_NOTES_AGAIN_MS,

@@ -18,7 +18,7 @@ struct saved_trim {
     size_t at_once;
     int64_t again_ms;
     char before[INSTANT_STAMP_BYTES + 1];
-    bool (*forget)(struct engine *engine, struct slice name);
+    bool (*forget)(struct engine *engine, struct slice space, struct slice name);
     struct saved *old; /* the answer, */
     size_t count;
 };
@@ -28,7 +28,7 @@ struct saved_trim {
  * sets that anew. False from `forget` ends it for this time.
  */
 void saved_trim(struct engine *engine, struct saved_trim *trim, struct slice space,
-                bool (*forget)(struct engine *engine, struct slice name));
+                bool (*forget)(struct engine *engine, struct slice space, struct slice name));
 
 /* The same of what is retained for another time, or is large. */
 struct trim_rule {
@@ -36,7 +36,7 @@ struct trim_rule {
     int64_t keep_ms;  /* 0: for ever */
     size_t at_once;   /* notes that are read, with their values */
     int64_t again_ms; /* until the next of them, where there may be more */
-    bool (*forget)(struct engine *engine, struct slice name);
+    bool (*forget)(struct engine *engine, struct slice space, struct slice name);
 };
 void saved_trim_by(struct engine *engine, struct saved_trim *trim, const struct trim_rule *rule);
 

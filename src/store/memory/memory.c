@@ -1,5 +1,6 @@
 #include "store/memory/memory.h"
 
+#include "base/array.h"
 #include "store/memory/nodes.h"
 #include "store/memory/read.h"
 #include "store/memory/state.h"
@@ -264,16 +265,10 @@ static enum status ready_count(struct ready_list *list, struct memory_lane *lane
         list->lanes[lane->mark_index].dead += dead;
         return STATUS_OK;
     }
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 8;
-        struct lane_ready *lanes = arena_alloc_array(list->memory, capacity, sizeof *lanes);
-        if (!lanes)
-            return STATUS_NO_MEMORY;
-        if (list->count > 0)
-            memcpy(lanes, list->lanes, list->count * sizeof *lanes);
-        list->lanes = lanes;
-        list->capacity = capacity;
-    }
+    struct lane_ready *lanes = array_grow_in(list->memory, list->lanes, list->count, &list->capacity, sizeof *lanes);
+    if (!lanes)
+        return STATUS_NO_MEMORY;
+    list->lanes = lanes;
     lane->mark = list->mark;
     lane->mark_index = list->count;
     struct lane_ready *news = &list->lanes[list->count++];

@@ -1,5 +1,6 @@
 #include "store/memory/state.h"
 
+#include "base/array.h"
 #include "store/memory/nodes.h"
 #include "store/trail.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNDOS_HELD_MAX = 64 * 1024, LIST_FIRST = 64 };
+enum { UNDOS_HELD_MAX = 64 * 1024 };
 
 struct slice memory_text_put(char **at, struct slice text)
 {
@@ -228,14 +229,10 @@ static void job_count(struct memory_store *store, struct memory_lane *lane, cons
 struct undo *memory_undo(struct memory_store *store, enum undo_kind kind)
 {
     assert(store->undos.count <= store->undos.capacity);
-    if (store->undos.count == store->undos.capacity) {
-        size_t capacity = store->undos.capacity ? store->undos.capacity * 2 : LIST_FIRST;
-        struct undo *undos = realloc(store->undos.items, capacity * sizeof *undos);
-        if (!undos)
-            return NULL;
-        store->undos.items = undos;
-        store->undos.capacity = capacity;
-    }
+    struct undo *undos = array_grow(store->undos.items, store->undos.count, &store->undos.capacity, sizeof *undos);
+    if (!undos)
+        return NULL;
+    store->undos.items = undos;
     struct undo *undo = &store->undos.items[store->undos.count++];
     *undo = (struct undo){ .kind = kind };
     return undo;
@@ -416,14 +413,11 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     }
     if (memory_shard_get(store, destination, &shard) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    if (store->lane_list.count == store->lane_list.capacity) {
-        size_t capacity = store->lane_list.capacity ? store->lane_list.capacity * 2 : LIST_FIRST;
-        struct memory_lane **list = realloc(store->lane_list.items, capacity * sizeof *list);
-        if (!list)
-            return STATUS_NO_MEMORY;
-        store->lane_list.items = list;
-        store->lane_list.capacity = capacity;
-    }
+    struct memory_lane **list =
+        array_grow(store->lane_list.items, store->lane_list.count, &store->lane_list.capacity, sizeof *list);
+    if (!list)
+        return STATUS_NO_MEMORY;
+    store->lane_list.items = list;
     struct memory_lane *lane = calloc(1, sizeof *lane + destination.len + tenant.len + 2);
     struct undo *undo = lane ? memory_undo(store, UNDO_LANE_NEW) : NULL;
     if (!undo) {
@@ -634,12 +628,11 @@ static enum status events_reserve(struct memory_store *store)
         store->events.start = 0;
         return STATUS_OK;
     }
-    size_t capacity = store->events.capacity ? store->events.capacity * 2 : LIST_FIRST;
-    struct memory_event **events = realloc(store->events.items, capacity * sizeof *events);
+    struct memory_event **events = array_grow(store->events.items, store->events.start + store->events.count,
+                                              &store->events.capacity, sizeof *events);
     if (!events)
         return STATUS_NO_MEMORY;
     store->events.items = events;
-    store->events.capacity = capacity;
     return STATUS_OK;
 }
 
