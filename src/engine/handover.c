@@ -95,16 +95,23 @@ static void put_on(struct engine *engine, struct dest *dest)
         engine_wake(engine);
 }
 
+static enum status refuse_stopping(struct error *err)
+{
+    return error_set(err, STATUS_CONFLICT, "the engine is stopping");
+}
+
 static void dest_loaded(struct question *question)
 {
     struct restored *restored = (struct restored *)question;
     struct engine *engine = question->engine;
     struct dest *dest = dest_find(engine, restored->only);
+    struct error error = question->read.error;
+    enum status status = engine->stopping ? refuse_stopping(&error) : question->read.status;
     assert(dest && dest->own.loading == restored && dest->own.stage == OWN_UNREAD);
     restored->memory = *question->memory;
     *question->memory = (struct arena){ 0 };
-    if (question->read.status != STATUS_OK)
-        dest_put(engine, dest, question->read.status, &question->read.error);
+    if (status != STATUS_OK)
+        dest_put(engine, dest, status, &error);
     else
         put_on(engine, dest);
 }
@@ -113,11 +120,10 @@ void handover_stop(struct engine *engine)
 {
     struct error error;
     assert(engine->stopping);
-    error_set(&error, STATUS_CONFLICT, "the engine is stopping");
     for (struct dest *dest = engine->dests.first, *next; dest; dest = next) {
         next = dest->next;
         if (dest->own.loading && !dest->own.loading->question.out)
-            dest_put(engine, dest, STATUS_CONFLICT, &error);
+            dest_put(engine, dest, refuse_stopping(&error), &error);
     }
 }
 

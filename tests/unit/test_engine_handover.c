@@ -537,6 +537,27 @@ static void a_stop_between_two_bits_is_answered(void **state)
     stage_end(&stage);
 }
 
+/* Likewise a stop while it is still being read, which is more than one bit. */
+static void a_stop_while_it_is_read_is_answered(void **state)
+{
+    struct stage stage = { .destination = takes, .shared = true, .reading = reads_the_first_slowly };
+    bool answered = false;
+    struct saved_wait wait = { .done = on_lost, .context = &answered };
+    (void)state;
+    stage_begin(&stage, CONFIG(""), began);
+    add_tenants(&stage, MANY_TENANTS);
+    stage_settle(&stage);
+    read_ms = SECOND_MS;
+    engine_gain(stage.engine, SLICE("d"), &wait);
+    engine_stop(stage.engine);
+    assert_false(answered);
+    stage_run_for(&stage, MINUTE_MS);
+    assert_true(answered);
+    assert_int_equal(wait.error.status, STATUS_CONFLICT);
+    assert_int_equal(stage.send_count, 0);
+    stage_end(&stage);
+}
+
 /* A worker's report that comes when another node has the destination by now. */
 static void a_nack_after_a_loss_says_nothing(void **state)
 {
@@ -670,6 +691,7 @@ int main(void)
         cmocka_unit_test(a_large_one_does_not_stop_the_others),
         cmocka_unit_test(what_comes_between_two_bits_is_sent),
         cmocka_unit_test(a_stop_between_two_bits_is_answered),
+        cmocka_unit_test(a_stop_while_it_is_read_is_answered),
         cmocka_unit_test(a_nack_after_a_loss_says_nothing),
         cmocka_unit_test(a_reload_while_it_stops_is_refused),
     };
