@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { NODE_PLACE_BYTES = 96, ACTIONS_MAX = 256, RING_EVERY_MS = 20, NOTICE_LANES_MAX = 1000 };
+enum { NODE_PLACE_BYTES = 96, ACTIONS_MAX = 256, RING_EVERY_MS = 20 };
 
 /* What a look at the store showed, for the API. */
 struct view_row {
@@ -61,6 +61,7 @@ struct nodes {
     int64_t beat_at, rung_at;   /* clock_boot_ms */
     uint64_t lives;             /* a hash of the sessions that do */
     bool recall;                /* lanes may have work of which no bell rang */
+    struct { bool on; int64_t to; } recalled; /* the look at them that is under way: the last lane that it has seen */
     bool away, fenced;
     struct neighbours neighbours;
     struct pins pins;
@@ -217,40 +218,57 @@ static enum status notice_lane(struct notice *notice, const struct lane_heard *h
     return STATUS_OK;
 }
 
-struct recalling {
-    struct nodes *nodes;
-    struct notice *notice;
-};
-
-static enum status recall_lane(void *context, const struct lane *lane)
+static bool recalls(const struct nodes *nodes)
 {
-    struct recalling *recalling = context;
-    struct nodes *nodes = recalling->nodes;
-    if (!holdings_have(nodes->holdings, lane->destination))
-        return STATUS_OK;
-    if (recalling->notice && recalling->notice->count == NOTICE_LANES_MAX) {
-        notice_post(nodes, recalling->notice);
-        recalling->notice = NULL;
-    }
-    if (!recalling->notice)
-        recalling->notice = notice_new(nodes, NOTICE_LANES_MAX);
-    const struct lane_heard heard = { .lane = lane->id, .destination = lane->destination, .tenant = lane->tenant,
-                                      .ready = lane->counts.ready,
-                                      .next_at = nodes->settings.now(nodes->settings.context) };
-    return recalling->notice ? notice_lane(recalling->notice, &heard) : STATUS_NO_MEMORY;
+    return (nodes->recall || nodes->recalled.on) && !nodes->away && !nodes->fenced;
 }
 
-/* More work believed than there is costs an empty claim; less would wait for ever. */
+static enum status recall_lanes(struct nodes *nodes, const struct lane *lanes, size_t count)
+{
+    struct notice *notice = notice_new(nodes, count);
+    enum status status = notice ? STATUS_OK : STATUS_NO_MEMORY;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct lane *lane = &lanes[i];
+        if (!holdings_have(nodes->holdings, lane->destination))
+            continue;
+        const struct lane_heard heard = { .lane = lane->id, .destination = lane->destination, .tenant = lane->tenant,
+                                          .ready = lane->counts.ready,
+                                          .next_at = nodes->settings.now(nodes->settings.context) };
+        status = notice_lane(notice, &heard);
+    }
+    notice_post(nodes, notice);
+    return status;
+}
+
+/*
+ * A page of all lanes: it beats and hears between two, however many there are. More work believed than there is costs an
+ * empty claim; less would wait for ever.
+ */
 static void recall(struct nodes *nodes)
 {
-    struct recalling recalling = { .nodes = nodes };
-    struct store *store = nodes->settings.store;
+    assert(recalls(nodes));
+    const struct store *store = nodes->settings.store;
+    struct store_reader *reader = nodes->reader;
+    struct arena memory = { 0 };
+    struct lane *lanes;
     struct error error;
-    if (store->ops->recall)
-        store->ops->recall(store);
-    if (store_each_lane(nodes->reader, recall_lane, &recalling, &error) == STATUS_OK)
-        nodes->recall = false;
-    notice_post(nodes, recalling.notice);
+    size_t count = 0;
+    if (!nodes->recalled.on) {
+        nodes->recall = false; /* what may be missed from here on is looked for after it */
+        nodes->recalled.on = true;
+        nodes->recalled.to = 0;
+        if (store->ops->recall)
+            store->ops->recall(nodes->settings.store);
+    }
+    enum status status =
+        reader->ops->reader_lanes(reader, nodes->recalled.to, STORE_PAGE_MAX, &memory, &lanes, &count, &error);
+    if (status == STATUS_OK)
+        status = recall_lanes(nodes, lanes, count);
+    nodes->recall = nodes->recall || status != STATUS_OK;
+    nodes->recalled.on = status == STATUS_OK && count == STORE_PAGE_MAX;
+    if (nodes->recalled.on)
+        nodes->recalled.to = lanes[count - 1].id;
+    arena_release(&memory);
 }
 
 /* ---- leases that were acknowledged at others ---- */
@@ -602,6 +620,8 @@ static void wait_for_news(struct nodes *nodes)
     int64_t now = clock_boot_ms(), until = nodes->beat_at;
     if (atomic_load(&nodes->rings) && !nodes->away && nodes->rung_at + RING_EVERY_MS < until)
         until = nodes->rung_at + RING_EVERY_MS;
+    if (nodes->recalled.on && recalls(nodes))
+        until = now;
     struct pollfd fds[] = { { .fd = nodes->wake_fd, .events = POLLIN },
                             { .fd = store->ops->bell(store), .events = POLLIN } };
     if (until > now)
@@ -622,7 +642,7 @@ static void *nodes_main(void *context)
             beat(nodes);
         else if (nodes->fenced)
             nodes->beat_at = clock_boot_ms() + OWNERSHIP_BEAT_MS;
-        if (nodes->recall && !nodes->away && !nodes->fenced)
+        if (recalls(nodes))
             recall(nodes);
         wait_for_news(nodes);
         if (clock_boot_ms() >= nodes->rung_at + RING_EVERY_MS)
