@@ -133,3 +133,12 @@ void hex_format(const unsigned char *bytes, size_t count, char *ret_text)
     }
     *ret_text = '\0';
 }
+
+struct slice hex_parse(struct slice digits, struct arena *memory)
+{
+    size_t len = digits.len / 2;
+    char *bytes = arena_alloc(memory, len + 1);
+    for (size_t i = 0; bytes && i < len; i++)
+        bytes[i] = (char)(ascii_hex_value(digits.data[2 * i]) << 4 | ascii_hex_value(digits.data[2 * i + 1]));
+    return (struct slice){ bytes, bytes ? len : 0 };
+}

@@ -7,6 +7,7 @@
 #ifndef BASE_UNITS_H
 #define BASE_UNITS_H
 
+#include "base/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
 
@@ -29,5 +30,7 @@ void rate_format(struct rate rate, char ret_text[UNITS_TEXT_BYTES]);
 
 /* Two lower-case hexadecimal digits a byte, and a NUL. */
 void hex_format(const unsigned char *bytes, size_t count, char *ret_text);
+/* The bytes of such digits; .data is NULL when there is no memory. */
+struct slice hex_parse(struct slice digits, struct arena *memory);
 
 #endif

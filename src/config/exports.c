@@ -8,11 +8,6 @@ static struct place place_at(const struct settings *settings, struct config_plac
     return (struct place){ settings->file, at.line, at.column };
 }
 
-static bool is_same(struct config_place one, struct config_place other)
-{
-    return one.line == other.line && one.column == other.column;
-}
-
 static struct destination_config *target_of(const struct destination_config *from, const struct map *by_name)
 {
     return from->dead.export ? map_get(by_name, slice_from(from->dead.export)) : NULL;
@@ -44,7 +39,8 @@ static void last_check(struct settings *settings, const struct destination_confi
 {
     if (to->dead.export)
         return;
-    if (to->dead.ttl_ms > 0 && !is_same(to->at.dead_ttl, to->at.self))
+    bool given = to->at.dead_ttl.line != to->at.self.line || to->at.dead_ttl.column != to->at.self.column;
+    if (to->dead.ttl_ms > 0 && given)
         problem_add(settings->problems, place_at(settings, to->at.dead_ttl),
                     "\"%s\" gets the dead letters of \"%s\", and would throw those away that it cannot deliver: leave ttl"
                     " out here, set it to 0s, or give it an export too", to->name, from->name);

@@ -30,12 +30,6 @@ static void fallback_append(struct buffer *out, const struct setting *row)
     buffer_printf(out, list ? "`[%s]`" : "`%s`", row->fallback);
 }
 
-static void range_append(struct buffer *out, const struct setting *row)
-{
-    if (row->min && row->max)
-        buffer_printf(out, "%s to %s", row->min, row->max);
-}
-
 static void row_append(struct buffer *out, const struct setting *row)
 {
     buffer_printf(out, "| `%s` | ", row->name);
@@ -43,7 +37,8 @@ static void row_append(struct buffer *out, const struct setting *row)
     buffer_append_text(out, " | ");
     fallback_append(out, row);
     buffer_append_text(out, " | ");
-    range_append(out, row);
+    if (row->min && row->max)
+        buffer_printf(out, "%s to %s", row->min, row->max);
     buffer_append_text(out, " | ");
     cell_append(out, row->meaning);
     buffer_append_text(out, " |\n");

@@ -1,5 +1,6 @@
 #include "engine/restore.h"
 
+#include "base/array.h"
 #include "base/log.h"
 #include "engine/alerts/alert_book.h"
 #include "engine/attempt/leases.h"
@@ -13,22 +14,6 @@
 enum { LANES_PAGE = STORE_PAGE_MAX };
 
 /* ---- reading ---- */
-
-/* Room for one more item of that size. NULL: no memory. */
-static void *room(struct arena *memory, void *items, size_t count, size_t *capacity, size_t size)
-{
-    assert(count <= *capacity && size > 0);
-    if (count < *capacity)
-        return items;
-    size_t more = *capacity > 0 ? 2 * *capacity : 16;
-    void *larger = arena_alloc_array(memory, more, size);
-    if (!larger)
-        return NULL;
-    if (count > 0)
-        memcpy(larger, items, count * size);
-    *capacity = more;
-    return larger;
-}
 
 static bool is_wanted(const struct restored *restored, struct slice destination)
 {
@@ -44,7 +29,7 @@ static enum status add_note(struct restored *restored, struct restored_notes *no
 {
     assert(notes->count <= notes->capacity);
     struct arena *memory = &restored->question.read.memory;
-    struct saved *items = room(memory, notes->items, notes->count, &notes->capacity, sizeof *items);
+    struct saved *items = array_grow_in(memory, notes->items, notes->count, &notes->capacity, sizeof *items);
     struct saved note = { arena_copy(memory, name), arena_copy(memory, value) };
     if (!items || !note.name.data || !note.value.data)
         return STATUS_NO_MEMORY;
@@ -102,7 +87,7 @@ static enum status add_state(struct restored *restored, struct slice name, struc
     assert(restored->state_count <= restored->state_capacity);
     struct arena *memory = &restored->question.read.memory;
     struct restored_state *states =
-        room(memory, restored->states, restored->state_count, &restored->state_capacity, sizeof *states);
+        array_grow_in(memory, restored->states, restored->state_count, &restored->state_capacity, sizeof *states);
     struct restored_state state = { .name = arena_copy(memory, name), .text = arena_copy(memory, text) };
     if (!states || !state.name.data || !state.text.data)
         return no_memory(err);
@@ -153,11 +138,19 @@ static enum status read_space(struct restored *restored, struct slice space, str
     return store_each_saved(reader, space, visit, &walk, err);
 }
 
+/* Those of the one destination, or of all; none for who has only what belongs to no destination. */
+static enum status read_notes(struct restored *restored, struct slice space, struct restored_notes *notes,
+                              struct store_reader *reader, struct error *err)
+{
+    if (!restored->only.data)
+        return read_space(restored, space, notes, NULL, reader, err);
+    return restored->only.len > 0 ? read_one(restored, space, notes, reader, err) : STATUS_OK;
+}
+
 static enum status read_states(struct restored *restored, struct store_reader *reader, struct error *err)
 {
     struct restored_notes notes = { 0 };
-    enum status status = restored->only.data ? read_one(restored, SPACE_DESTINATION, &notes, reader, err)
-                                             : read_space(restored, SPACE_DESTINATION, &notes, NULL, reader, err);
+    enum status status = read_notes(restored, SPACE_DESTINATION, &notes, reader, err);
     for (size_t i = 0; i < notes.count && status == STATUS_OK; i++)
         status = add_state(restored, notes.items[i].name, notes.items[i].value, reader, err);
     return status;
@@ -174,7 +167,8 @@ static enum status read_lanes(struct restored *restored, struct store_reader *re
         restored->cursor = page[i].id;
         if (!is_wanted(restored, page[i].destination))
             continue;
-        struct lane *lanes = room(memory, restored->lanes, restored->lane_count, &restored->lane_capacity, sizeof *lanes);
+        struct lane *lanes =
+            array_grow_in(memory, restored->lanes, restored->lane_count, &restored->lane_capacity, sizeof *lanes);
         if (!lanes)
             return no_memory(err);
         restored->lanes = lanes;
@@ -221,7 +215,6 @@ static bool wants_alert(const struct restored *restored, const struct saved *not
 
 static enum status read_alerts(struct restored *restored, struct store_reader *reader, struct error *err)
 {
-    bool one = restored->only.len > 0;
     struct saved *last = NULL;
     size_t count = 0;
     enum status status = read_space(restored, SPACE_ALERT, &restored->alerts, wants_alert, reader, err);
@@ -230,15 +223,9 @@ static enum status read_alerts(struct restored *restored, struct store_reader *r
                                                 &last, &count, err);
     if (status == STATUS_OK && count > 0)
         restored->last_cleared = last->name;
-    if (status == STATUS_OK && one)
-        status = read_one(restored, SPACE_ALERT_AGE, &restored->ages, reader, err);
-    if (status == STATUS_OK && one)
-        status = read_one(restored, SPACE_DEAD_ACKED, &restored->acked, reader, err);
-    if (status == STATUS_OK && !restored->only.data)
-        status = read_space(restored, SPACE_ALERT_AGE, &restored->ages, NULL, reader, err);
-    if (status == STATUS_OK && !restored->only.data)
-        status = read_space(restored, SPACE_DEAD_ACKED, &restored->acked, NULL, reader, err);
-    return status;
+    if (status == STATUS_OK)
+        status = read_notes(restored, SPACE_ALERT_AGE, &restored->ages, reader, err);
+    return status == STATUS_OK ? read_notes(restored, SPACE_DEAD_ACKED, &restored->acked, reader, err) : status;
 }
 
 static bool wants_error(const struct restored *restored, const struct saved *note)
@@ -254,14 +241,12 @@ static enum status read_errors(struct restored *restored, struct store_reader *r
 
 static enum status read_history(struct restored *restored, struct store_reader *reader, struct error *err)
 {
-    return restored->only.data ? read_one(restored, SPACE_HISTORY_NOW, &restored->history, reader, err)
-                               : read_space(restored, SPACE_HISTORY_NOW, &restored->history, NULL, reader, err);
+    return read_notes(restored, SPACE_HISTORY_NOW, &restored->history, reader, err);
 }
 
 static enum status read_days(struct restored *restored, struct store_reader *reader, struct error *err)
 {
-    return restored->only.data ? read_one(restored, SPACE_DAY_NOW, &restored->days, reader, err)
-                               : read_space(restored, SPACE_DAY_NOW, &restored->days, NULL, reader, err);
+    return read_notes(restored, SPACE_DAY_NOW, &restored->days, reader, err);
 }
 
 static enum status read_running(struct restored *restored, struct store_reader *reader, struct error *err)
@@ -276,7 +261,7 @@ static enum status read_running(struct restored *restored, struct store_reader *
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         assert(page[i].state == STATE_RUNNING);
         struct job *jobs =
-            room(memory, restored->running, restored->running_count, &restored->running_capacity, sizeof *jobs);
+            array_grow_in(memory, restored->running, restored->running_count, &restored->running_capacity, sizeof *jobs);
         if (!jobs)
             return no_memory(err);
         restored->running = jobs;

@@ -31,21 +31,14 @@ static const struct words smtp_words[MODEL_ANSWER_COUNT] = {
     [MODEL_BLOCKED] = { "smtp:535", "535 5.7.8 authentication credentials invalid" },
 };
 
-static bool unanswered(enum model_answer answer)
-{
-    return answer == MODEL_LOST || answer == MODEL_TIMED_OUT;
-}
-
 void answer_make(const struct model_reply *reply, const struct send *send, bool there, struct answer *ret_answer)
 {
     bool smtp = send->destination->transport == TRANSPORT_SMTP;
-    bool question = send->job->step != STEP_SEND;
+    bool question = send->job->step != STEP_SEND, lost = reply->answer == MODEL_LOST || reply->answer == MODEL_TIMED_OUT;
     const struct words *words = smtp ? &smtp_words[reply->answer] : &http_words[reply->answer];
     *ret_answer = (struct answer){
         .attempted = true,
-        .outcome = reply->answer == MODEL_OK          ? OUTCOME_DELIVERED
-                   : unanswered(reply->answer)        ? OUTCOME_IN_DOUBT
-                                                      : OUTCOME_NONE,
+        .outcome = reply->answer == MODEL_OK ? OUTCOME_DELIVERED : lost ? OUTCOME_IN_DOUBT : OUTCOME_NONE,
         .code = slice_from(words->code),
         .text = slice_from(words->text),
         .retry_after_ms = reply->retry_after_ms,

@@ -2,6 +2,7 @@
 
 #include "api/call/shared.h"
 #include "api/http/client.h"
+#include "base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +32,6 @@ static bool is_json(const char *type)
            slice_equal_nocase(media, SLICE("application/problem+json"));
 }
 
-/* Who has called is known here: if the other one does not know, nodes are set up differently, which no client can mend. */
-static bool is_refusal(int status)
-{
-    return status == 401 || status == 421;
-}
-
 /* False: that was the answer to the client, who hears what is wrong with the node instead. */
 static bool answer_is_usable(struct call *call, const struct forward *forward)
 {
@@ -52,7 +47,7 @@ static bool answer_is_usable(struct call *call, const struct forward *forward)
         call_problem(call, 503, "owner_unreachable",
                      "node \"%s\" owns the destination and is not reached (%s); nothing was changed, try again",
                      node, failure);
-    else if (is_refusal(status))
+    else if (status == 401 || status == 421) /* who has called is known here: nodes are set up differently */
         call_problem(call, 503, "owner_refuses",
                      "node \"%s\" owns the destination and refuses calls of this node (HTTP %d); node.token%s must be the same "
                      "on all nodes", node, status, call->api->config->node.token ? "" : ", or the tokens file,");
@@ -209,15 +204,6 @@ bool relay_is_from_node(const struct api *api, struct slice header)
     return differs == 0;
 }
 
-static struct slice hex_read(struct arena *memory, const char *hex)
-{
-    size_t len = strlen(hex) / 2;
-    char *bytes = arena_alloc(memory, len + 1);
-    for (size_t i = 0; bytes && i < len; i++)
-        bytes[i] = (char)(ascii_hex_value(hex[2 * i]) << 4 | ascii_hex_value(hex[2 * i + 1]));
-    return (struct slice){ bytes, bytes ? len : 0 };
-}
-
 bool relay_identify(struct call *call, bool *ret_bad)
 {
     struct slice caller = call_header(call, SLICE(CALLER_HEADER));
@@ -236,9 +222,9 @@ bool relay_identify(struct call *call, bool *ret_bad)
         return false;
     call->scopes = scopes;
     call->priority_max = (enum priority)priority;
-    call->who = hex_read(&call->memory, who + 1);
+    call->who = hex_parse(slice_from(who + 1), &call->memory);
     if (tenant[0] == 'x')
-        call->tenant_bound = hex_read(&call->memory, tenant + 1);
+        call->tenant_bound = hex_parse(slice_from(tenant + 1), &call->memory);
     *ret_bad = !call->who.data || (tenant[0] == 'x' && !call->tenant_bound.data);
     return !*ret_bad;
 }

@@ -90,12 +90,6 @@ static bool is_foreign_origin(const struct http_head *head)
            (authority > origin.len || !slice_equal_nocase(slice_from_offset(origin, authority), head->host));
 }
 
-/* Not a page of others; `is_open`: what is asked for has no facts, so it may be linked to from anywhere. */
-static bool page_is_ours(const struct http_head *head, bool is_open)
-{
-    return !is_cross_site(head, is_open) && !is_foreign_origin(head);
-}
-
 /* ---- whose it is, and what it may ---- */
 
 static bool has_scope(struct call *call)
@@ -112,7 +106,8 @@ static bool authorise(struct call *call)
     const struct tokens *tokens = call->api->tokens;
     call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN | SCOPE_WORK;
     call->who = SLICE("loopback");
-    if (!tokens && !page_is_ours(&call->head, call->route->scope == SCOPE_NONE))
+    /* A page of others; what has no facts may be linked to from anywhere. */
+    if (!tokens && (is_cross_site(&call->head, call->route->scope == SCOPE_NONE) || is_foreign_origin(&call->head)))
         return call_problem(call, 403, "forbidden_origin",
                             "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
     if (!tokens || call->route->scope == SCOPE_NONE)

@@ -198,19 +198,12 @@ static void begin_round(struct turns *turns, int64_t round)
     turns->late_max = turns->ready.count > TURNS_LATE_MIN ? (int64_t)turns->ready.count : TURNS_LATE_MIN;
 }
 
-/* The front's key says in which round it stands: the first service of a round begins it. */
-static void begin_round_of(struct turns *turns, const struct turn *front)
-{
-    int64_t round = round_in_key(front);
-    if (round > turns->round)
-        begin_round(turns, round);
-}
-
 /* Part of a turn, at most what turn_max says; so much ends it. */
 static void take(struct turns *turns, struct turn *turn, int64_t count, int64_t max)
 {
     assert(count > 0 && count <= max);
-    begin_round_of(turns, turn);
+    if (round_in_key(turn) > turns->round) /* its key says in which round it stands: the first service of one begins it */
+        begin_round(turns, round_in_key(turn));
     if (turn->round < turns->round) {
         turn->ahead = ahead_in(turns, turn, turns->round);
         turn->credit = turns_share(turns, turn);

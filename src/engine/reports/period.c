@@ -1,5 +1,6 @@
 #include "engine/reports/period.h"
 
+#include "base/array.h"
 #include "core/errors/redact.h"
 
 #include <assert.h>
@@ -70,16 +71,11 @@ static struct period_destination *destination_of(struct period *period, struct s
         return &period->destinations[i];
     if (period->destination_count == DESTINATIONS_MAX)
         return NULL;
-    if (period->destination_count == period->destination_capacity) {
-        size_t capacity = period->destination_capacity > 0 ? 2 * period->destination_capacity : 16;
-        struct period_destination *larger = arena_alloc_array(memory, capacity, sizeof *larger);
-        if (!larger)
-            return NULL;
-        if (period->destination_count > 0)
-            memcpy(larger, period->destinations, period->destination_count * sizeof *larger);
-        period->destinations = larger;
-        period->destination_capacity = capacity;
-    }
+    struct period_destination *larger = array_grow_in(memory, period->destinations, period->destination_count,
+                                                      &period->destination_capacity, sizeof *larger);
+    if (!larger)
+        return NULL;
+    period->destinations = larger;
     struct slice copy = arena_copy(memory, name);
     if (!copy.data)
         return NULL;

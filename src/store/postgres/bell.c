@@ -7,6 +7,7 @@
  * Who owns a lane remembers where it begins, or each claim would walk past all that was ever ready and that a snapshot
  * somebody holds keeps from being cleared away. Who does not own it uses the same place for the lowest rank to tell of.
  */
+#include "base/units.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/timers.h"
 
@@ -108,14 +109,6 @@ enum status postgres_ring(struct store *base, struct error *err)
 
 /* ---- hearing ---- */
 
-static struct slice hex_read(const char *hex, size_t len, struct arena *memory)
-{
-    char *bytes = arena_alloc(memory, len / 2 + 1);
-    for (size_t i = 0; bytes && i < len / 2; i++)
-        bytes[i] = (char)(ascii_hex_value(hex[2 * i]) << 4 | ascii_hex_value(hex[2 * i + 1]));
-    return (struct slice){ bytes, bytes ? len / 2 : 0 };
-}
-
 /* False: it is no such line, or there is no memory. */
 static bool line_read(struct slice line, struct arena *memory, struct lane_heard *ret_heard)
 {
@@ -129,8 +122,8 @@ static bool line_read(struct slice line, struct arena *memory, struct lane_heard
     const char *names = line.data + at, *space = memchr(names, ' ', line.len - (size_t)at);
     if (!space)
         return false;
-    heard.destination = hex_read(names, (size_t)(space - names), memory);
-    heard.tenant = hex_read(space + 1, (size_t)(line.data + line.len - space - 1), memory);
+    heard.destination = hex_parse((struct slice){ names, (size_t)(space - names) }, memory);
+    heard.tenant = hex_parse(slice_from_offset(line, (size_t)(space + 1 - line.data)), memory);
     *ret_heard = heard;
     return heard.destination.data && heard.tenant.data;
 }

@@ -1,5 +1,6 @@
 #include "store/postgres/postgres.h"
 
+#include "base/units.h"
 #include "store/postgres/claimed.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/inspect.h"
@@ -143,16 +144,6 @@ enum status postgres_connect(struct postgres_store *store, bool first, struct er
 
 /* ---- opening ---- */
 
-/* What stands in hexadecimal digits; .data is NULL when there is no memory for it. */
-static struct slice bytes_parse(const char *hex, struct arena *memory)
-{
-    size_t len = strlen(hex) / 2;
-    char *bytes = arena_alloc(memory, len + 1);
-    for (size_t i = 0; bytes && i < len; i++)
-        bytes[i] = (char)(ascii_hex_value(hex[2 * i]) << 4 | ascii_hex_value(hex[2 * i + 1]));
-    return (struct slice){ bytes, bytes ? len : 0 };
-}
-
 static int64_t number(const PGresult *answer, int row, int column)
 {
     return strtoll(PQgetvalue(answer, row, column), NULL, 10);
@@ -164,8 +155,8 @@ static enum status lane_read(struct postgres_store *store, const PGresult *answe
     struct arena memory = { 0 };
     const struct lane lane = {
         .id = number(answer, row, 0),
-        .destination = bytes_parse(PQgetvalue(answer, row, 1), &memory),
-        .tenant = bytes_parse(PQgetvalue(answer, row, 2), &memory),
+        .destination = hex_parse(slice_from(PQgetvalue(answer, row, 1)), &memory),
+        .tenant = hex_parse(slice_from(PQgetvalue(answer, row, 2)), &memory),
         .counts = { .pending = number(answer, row, 3),
                     .running = number(answer, row, 4),
                     .waiting = number(answer, row, 5),
@@ -190,7 +181,7 @@ static enum status lane_read(struct postgres_store *store, const PGresult *answe
 static enum status gone_read(struct postgres_store *store, const PGresult *answer, int row, struct error *err)
 {
     struct arena memory = { 0 };
-    struct slice destination = bytes_parse(PQgetvalue(answer, row, 0), &memory);
+    struct slice destination = hex_parse(slice_from(PQgetvalue(answer, row, 0)), &memory);
     const struct lane_counts gone = { .completed = number(answer, row, 1), .cancelled = number(answer, row, 2) };
     enum status status = destination.data ? totals_begin(&store->lanes.totals, destination, &gone) : STATUS_NO_MEMORY;
     if (status != STATUS_OK)
@@ -202,7 +193,7 @@ static enum status gone_read(struct postgres_store *store, const PGresult *answe
 static enum status shard_read(struct postgres_store *store, const PGresult *answer, int row, struct error *err)
 {
     struct arena memory = { 0 };
-    struct slice destination = bytes_parse(PQgetvalue(answer, row, 1), &memory);
+    struct slice destination = hex_parse(slice_from(PQgetvalue(answer, row, 1)), &memory);
     bool learnt = destination.data && shard_learn(store, destination, number(answer, row, 0));
     arena_release(&memory);
     return learnt ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
