@@ -219,8 +219,14 @@ static bool piece_take(struct line *line, amqp_pool_t *pool, struct buffer *body
         pthread_mutex_unlock(&own->lines.lock);
         return message_take(line, buffer_slice(body), &back, ++*tag);
     }
-    if (piece.type == AMQP_FRAME_HEARTBEAT)
+    if (piece.type == AMQP_FRAME_HEARTBEAT) {
+        struct buffer beat;
+        buffer_init(&beat, AMQP_FRAME_OVERHEAD);
+        amqp_frame_heartbeat(&beat);
+        line_write(line, buffer_slice(&beat));
+        buffer_release(&beat);
         count_up(&own->heartbeats);
+    }
     line_consume(line, used);
     return true;
 }
@@ -432,6 +438,35 @@ static void test_leaving_beats_on(void **state)
     close_rig();
 }
 
+static void on_turn(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
+{
+    ++*(int *)context;
+}
+
+/*
+ * A broker gives up whoever is silent for two heartbeats: one of a second is said every second. Counted in turns of the same
+ * loop, which a busy machine holds up as well.
+ */
+static void test_a_heartbeat_of_a_second(void **state)
+{
+    enum { TURN_MS = 100, BEATS = 4 };
+    const struct timeval every = { .tv_usec = TURN_MS * 1000 };
+    int turns = 0;
+    (void)state;
+    open_rig();
+    server.heartbeat_s = 1;
+    configure("", "", ", timeout: 60s");
+    struct event *turn = event_new(rig.loop, -1, EV_PERSIST, on_turn, &turns);
+    rig_begin(&rig, &sends[0], "j", "later");
+    await(&server.heartbeats, 1);
+    event_add(turn, &every);
+    await(&server.heartbeats, 1 + BEATS);
+    check(turns < BEATS * 3 / 2 * 1000 / TURN_MS, "%d beats took %d turns of %d ms", BEATS, turns, TURN_MS);
+    event_free(turn);
+    rig.transport->ops->abort(rig.transport, &sends[0].send);
+    close_rig();
+}
+
 /* When a pause ends, its time is over and the broker's refusal is there, too: it is answered once, and nothing was sent. */
 static void test_late_and_refused(void **state)
 {
@@ -532,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_answers), cmocka_unit_test(test_login),      cmocka_unit_test(test_many),
         cmocka_unit_test(test_blocked), cmocka_unit_test(test_long_facts),
         cmocka_unit_test(test_leaving_beats_on),
+        cmocka_unit_test(test_a_heartbeat_of_a_second),
         cmocka_unit_test(test_late_and_refused),
         cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_exchange_removed),

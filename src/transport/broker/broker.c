@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    TICK_MS = 2000,
+    TICK_MS = 500, /* half of the shortest heartbeat; while there are connections */
     REST_MS = 60 * 1000, /* without a job a connection is closed after that */
     JOB_BYTES_MAX = WIRE_BYTES_MAX,
 };
@@ -25,6 +25,8 @@ struct broker {
     struct send *starved;            /* likewise, without memory even for an entry */
     struct event *later, *tick;
 };
+
+static const struct timeval tick_every = { .tv_usec = TICK_MS * 1000 };
 
 /* ---- Lines of entries. ---- */
 
@@ -300,6 +302,8 @@ static void links_sweep(struct broker *broker)
         *at = link->next;
         link_free(link);
     }
+    if (!broker->links)
+        event_del(broker->tick);
 }
 
 static struct broker_link *link_new(struct broker *broker, const struct send *send, struct error *err)
@@ -318,7 +322,8 @@ static struct broker_link *link_new(struct broker *broker, const struct send *se
                                   .generation = broker->generation, .used_ms = clock_ticks_ms() };
     broker->count++;
     link->state = calloc(1, broker->protocol->state_bytes);
-    bool made = wire_init(&link->wire, &broker->loop, &wire_events, link) && link->state;
+    bool made = wire_init(&link->wire, &broker->loop, &wire_events, link) && link->state &&
+                (broker->links || event_add(broker->tick, &tick_every) == 0);
     if (!made || !broker_url_read(&broker->protocol->scheme, url, link->destination->username, link->destination->password,
                                   &link->url)) {
         error_set(err, made ? STATUS_UNSUPPORTED : STATUS_NO_MEMORY, "the url is not one that can be connected to");
@@ -487,7 +492,6 @@ static const struct transport_ops broker_ops = {
 enum status broker_new(struct event_base *loop, const struct broker_protocol *protocol, size_t connections_max,
                        struct transport **ret_transport, struct error *err)
 {
-    struct timeval every = { .tv_sec = TICK_MS / 1000 };
     struct broker *broker = calloc(1, sizeof *broker);
     if (!broker || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(broker);
@@ -497,8 +501,7 @@ enum status broker_new(struct event_base *loop, const struct broker_protocol *pr
                                .connections_max = connections_max };
     broker->later = event_new(loop, -1, 0, on_later, broker);
     broker->tick = event_new(loop, -1, EV_PERSIST, on_tick, broker);
-    if (!curl_loop_init(&broker->loop, loop, wire_connected) || !broker->later || !broker->tick ||
-        event_add(broker->tick, &every) != 0) {
+    if (!curl_loop_init(&broker->loop, loop, wire_connected) || !broker->later || !broker->tick) {
         broker_free(&broker->transport);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the transport %s", protocol->name);
     }

@@ -58,7 +58,7 @@ struct broker_protocol {
     void (*received)(struct broker_link *link, struct slice bytes);
     /* The job into the buffer. STATUS_INVALID, STATUS_LIMIT: it cannot be. STATUS_BUSY: not now; `err` says why. */
     enum status (*write)(struct broker_link *link, struct broker_entry *entry, struct buffer *out, struct error *err);
-    void (*tick)(struct broker_link *link, int64_t now_ms); /* every few seconds; may be NULL */
+    void (*tick)(struct broker_link *link, int64_t now_ms); /* twice a second; may be NULL */
     void (*release)(struct broker_link *link);
 };
 
