@@ -92,10 +92,11 @@ bool client_try_room(struct client *client, enum room_part part, size_t bytes)
 {
     client_hold_room(client, 0);
     client->room_part = part;
-    if (!room_take(&client->server->room, part, bytes))
-        return false;
-    client->room_bytes = bytes;
-    return true;
+    if (room_take(&client->server->room, part, bytes))
+        client->room_bytes = bytes;
+    else
+        client->server->wanted_until_ms = http_ticks_ms(client->server) + WANTED_AGAIN_MS;
+    return client->room_bytes == bytes;
 }
 
 void client_give_room(struct client *client)

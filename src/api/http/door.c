@@ -24,7 +24,7 @@ enum {
     HEAD_MS = 10 * 1000,       /* from its first byte to its last */
     MOVING_MS = 30 * 1000,     /* a body or an answer, and for each so many bytes a second more: */
     MOVING_BYTES_A_S = 16 * 1024,
-    WANTED_MS = 2 * 1000, /* the same, while others wait for memory and it has more than its share */
+    WANTED_MS = 2 * 1000, /* the same, while others want memory and it has more than its share */
     ROOM_MS = 30 * 1000,
     LINGER_MS = 2 * 1000,
 };
@@ -89,8 +89,10 @@ static int64_t moving_until(const struct client *client, int64_t grace_ms)
 
 static int64_t grace_of(const struct client *client, int64_t usual_ms)
 {
+    const struct http_server *server = client->server;
     bool much = client->room_bytes > SMALL_ANSWER_BYTES_MAX;
-    return much && room_is_wanted(&client->server->room) ? WANTED_MS : usual_ms;
+    bool wanted = room_is_wanted(&server->room) || http_ticks_ms(server) < server->wanted_until_ms;
+    return much && wanted ? WANTED_MS : usual_ms;
 }
 
 static int64_t deadline_of(const struct client *client)

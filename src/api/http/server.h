@@ -19,6 +19,7 @@ enum {
     BATCH_BODY_BYTES_MAX = 64 << 20,
     SMALL_ANSWER_BYTES_MAX = 1 << 20, /* of most lists */
     RETRY_AFTER_S = 1,
+    WANTED_AGAIN_MS = 10 * 1000, /* for so long is room wanted by whoever was refused */
 };
 
 /* What to answer instead of reading a body that is not small; else how long it may be. */
@@ -49,6 +50,7 @@ struct http_server {
     struct door door;
     struct rota rota;
     struct room room;
+    int64_t wanted_until_ms; /* somebody for whom there was no room was sent away, and will come again */
     struct http_head head; /* of the request that is being looked at */
     time_t date_s;         /* the second that `date` tells */
     char date[40];
