@@ -2,6 +2,9 @@
 
 #include "store/inspect.h"
 #include "store/postgres/postgres.h"
+#include "support/check.h"
+
+#include <stdlib.h>
 
 void must(enum status status, const struct error *err)
 {
@@ -33,6 +36,36 @@ void fixture_drop(struct store_fixture *f)
     arena_release(&f->memory);
 }
 
+void fixture_close(struct store_fixture *f)
+{
+    fixture_audit(f);
+    fixture_drop(f);
+}
+
+/* All in one batch, and all as it should be. */
+void run_together(struct store_fixture *f, struct store_op *ops, size_t count)
+{
+    struct error err = { 0 };
+    must(f->store->ops->apply(f->store, f->now, ops, count, &f->memory, &err), &err);
+    for (size_t i = 0; i < count; i++)
+        check(ops[i].status == STATUS_OK, "operation %zu: %s", i, status_name(ops[i].status));
+}
+
+int64_t number_of(const char *address, const char *sql)
+{
+    char text[64];
+    postgres_server_run(address, sql, text, sizeof text);
+    return strtoll(text, NULL, 10);
+}
+
+int64_t rows_of(const char *address, const char *table)
+{
+    char sql[80], first[24];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
+    postgres_server_run(address, sql, first, sizeof first);
+    return strtoll(first, NULL, 10);
+}
+
 struct store_settings node_named(const char *name)
 {
     struct store_settings settings = { .pending_max = 100000 };
@@ -41,6 +74,16 @@ struct store_settings node_named(const char *name)
     settings.node_place = SLICE("this process");
     settings.now = (instant)FIXTURE_START * SECOND_MS;
     return settings;
+}
+
+enum status open_named(const char *address, const char *name, struct error *err)
+{
+    const struct store_settings settings = node_named(name);
+    struct store *store = NULL;
+    enum status status = store_postgres_open(slice_from(address), &settings, &store, err);
+    if (store)
+        store->ops->close(store);
+    return status;
 }
 
 void note_in(struct store_fixture *f, const char *data)

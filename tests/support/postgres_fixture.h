@@ -15,7 +15,16 @@ struct store *store_at(const char *address, const struct store_settings *setting
 /* A fixture on a store that is open, which ends with it. */
 struct store_fixture fixture_on(struct store *store);
 void fixture_drop(struct store_fixture *f);
+/* The same, when it was audited. */
+void fixture_close(struct store_fixture *f);
+/* All in one batch, and all as it should be. */
+void run_together(struct store_fixture *f, struct store_op *ops, size_t count);
+/* The first column of a statement's first row; and how many rows a table has. */
+int64_t number_of(const char *address, const char *sql);
+int64_t rows_of(const char *address, const char *table);
 struct store_settings node_named(const char *name);
+/* As that node, and closed again. */
+enum status open_named(const char *address, const char *name, struct error *err);
 void note_in(struct store_fixture *f, const char *data);
 enum status verify_at(const char *address, const struct trail_head *expected, size_t count, struct trail_check *ret_check,
                       struct error *err);

@@ -14,13 +14,6 @@
 
 enum { ASKED_MAX = 600, ASK_PAUSE_MS = 50 };
 
-static int64_t number_of(const char *address, const char *sql)
-{
-    char text[64];
-    postgres_server_run(address, sql, text, sizeof text);
-    return strtoll(text, NULL, 10);
-}
-
 static size_t trim(struct store_fixture *f, instant before, enum status expected)
 {
     struct store_op op = { .kind = OP_TRIM, .trim = { .before = before, .max = 100 } };
@@ -649,16 +642,6 @@ static void works(struct store_fixture *f, const char *id)
     assert_state(f, id, STATE_CANCELLED);
 }
 
-static enum status open_named(const char *address, const char *name, struct error *err)
-{
-    const struct store_settings settings = node_named(name);
-    struct store *store = NULL;
-    enum status status = store_postgres_open(slice_from(address), &settings, &store, err);
-    if (store)
-        store->ops->close(store);
-    return status;
-}
-
 /* A newer node comes, whose step only adds: those that run go on, and others are started. One that takes away ends that. */
 static void test_an_older_node_works_beside_a_newer_one(void **state)
 {
@@ -687,83 +670,6 @@ static void test_an_older_node_works_beside_a_newer_one(void **state)
     fixture_drop(&pair.b);
 }
 
-/* One that must take away what older nodes need does not do it to those that run. */
-static void test_a_newer_node_waits_for_older_ones_to_be_stopped(void **state)
-{
-    enum { OLDER = 7, COUNTED = 8 }; /* with version 8 came what older programs cannot live with */
-    (void)state;
-    for (int version = OLDER; version <= COUNTED; version++) {
-        char address[POSTGRES_ADDRESS_BYTES], whole[POSTGRES_ADDRESS_BYTES + 16];
-        struct postgres_link older = { 0 };
-        struct error err = { 0 };
-        const struct store_settings settings = { .pending_max = 100000 };
-        int from;
-        postgres_server_schema(address);
-        snprintf(whole, sizeof whole, "postgres:%s", address);
-        must(link_open(&older, whole, postgres_settings_writer, LINK_ANSWER_MS, &err), &err);
-        must(schema_prepare(&older, &settings, version, &from, &err), &err);
-        must(link_run(&older, "SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", &err), &err); /* as nodes do */
-        enum status status = open_named(address, "newer", &err);
-        if (version == OLDER) {
-            check(status == STATUS_BUSY && strstr(err.text, "stop them all"), "%s: %s", status_name(status), err.text);
-            assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), OLDER);
-            link_close(&older);
-            for (int i = 0; i < ASKED_MAX && status == STATUS_BUSY; i++, sleep_ms(ASK_PAUSE_MS))
-                status = open_named(address, "newer", &err); /* its connection may need a moment to end */
-        }
-        must(status, &err);
-        assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), postgres_schema_version());
-        link_close(&older);
-    }
-}
-
-struct starting {
-    const char *address, *name;
-    struct error err;
-    enum status status;
-    pthread_t thread;
-};
-
-static void *start_named(void *context)
-{
-    struct starting *starting = context;
-    starting->status = open_named(starting->address, starting->name, &starting->err);
-    return NULL;
-}
-
-/* Newer nodes that are started together do not stand in each other's way, nor does an older one that is just leaving. */
-static void test_newer_nodes_are_started_together(void **state)
-{
-    static const char *const names[] = { "one", "two", "three" };
-    static const char preparing[] = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-                                    " AND classid = hashtext('insist schema')::oid";
-    enum { OLDER = 7, NODES = COUNT_OF(names) };
-    char address[POSTGRES_ADDRESS_BYTES], whole[POSTGRES_ADDRESS_BYTES + 16];
-    const struct store_settings settings = { .pending_max = 100000 };
-    struct postgres_link older = { 0 };
-    struct error err = { 0 };
-    struct starting starting[NODES];
-    int from;
-    (void)state;
-    postgres_server_schema(address);
-    snprintf(whole, sizeof whole, "postgres:%s", address);
-    must(link_open(&older, whole, postgres_settings_writer, LINK_ANSWER_MS, &err), &err);
-    must(schema_prepare(&older, &settings, OLDER, &from, &err), &err);
-    must(link_run(&older, "SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", &err), &err);
-    for (int i = 0; i < NODES; i++) {
-        starting[i] = (struct starting){ .address = address, .name = names[i] };
-        assert_int_equal(pthread_create(&starting[i].thread, NULL, start_named, &starting[i]), 0);
-    }
-    for (int i = 0; i < ASKED_MAX && number_of(address, preparing) == 0; i++)
-        sleep_ms(1);
-    link_close(&older);
-    for (int i = 0; i < NODES; i++)
-        pthread_join(starting[i].thread, NULL);
-    for (int i = 0; i < NODES; i++)
-        check(starting[i].status == STATUS_OK, "%s: %s: %s", names[i], status_name(starting[i].status), starting[i].err.text);
-    assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), postgres_schema_version());
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -781,8 +687,6 @@ int main(void)
         cmocka_unit_test(test_ended_sessions_are_forgotten),
         cmocka_unit_test(test_an_ack_elsewhere_is_heard),
         cmocka_unit_test(test_an_older_node_works_beside_a_newer_one),
-        cmocka_unit_test(test_a_newer_node_waits_for_older_ones_to_be_stopped),
-        cmocka_unit_test(test_newer_nodes_are_started_together),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

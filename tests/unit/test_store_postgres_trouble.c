@@ -17,13 +17,6 @@ enum { ASKED_MAX = 600, ASK_PAUSE_MS = 50 };
 
 static const struct store_settings plain = { .pending_max = 100000 };
 
-static int64_t number_of(const char *address, const char *sql)
-{
-    char text[32];
-    postgres_server_run(address, sql, text, sizeof text);
-    return strtoll(text, NULL, 10);
-}
-
 /* One statement on the writer's own connection, whatever becomes of it. */
 static void run_beneath(struct store_fixture *f, const char *sql)
 {
@@ -240,7 +233,7 @@ static void test_a_full_disk_and_a_connection_that_breaks_behind_it(void **state
     postgres_proxy_address(&proxy, address, through);
     struct store_fixture f = fixture_on(store_at(through, &plain));
     put(&f, "first");
-    refuse_rows(address, "event", "INSERT");
+    refuse_rows(address, "event_page", "INSERT");
     for (int left = 0; left < MESSAGES_MAX && full < 2; left++) {
         struct error err = { 0 };
         struct store_op ops[] = { insert_op(&f, "d", "t", "more"), insert_op(&f, "d", "u", "more") };
@@ -257,7 +250,7 @@ static void test_a_full_disk_and_a_connection_that_breaks_behind_it(void **state
             assert_false(outcome_of(&f));
     }
     assert_true(away > 10 && full == 2);
-    take_rows(address, "event");
+    take_rows(address, "event_page");
     struct store_op again = insert_op(&f, "d", "t", "more");
     struct error err = { 0 };
     if (f.store->ops->apply(f.store, f.now, &again, 1, &f.memory, &err) == STATUS_AWAY) { /* the last cut was behind the answer */
@@ -316,9 +309,9 @@ static void test_heads_are_told_when_they_are_committed(void **state)
     put(&b, "by the other");
     must(a.store->ops->tend(a.store, a.now, &err), &err);
     struct store_op op = insert_op(&a, "d", "t", "more");
-    refuse_rows(address, "event", "INSERT");
+    refuse_rows(address, "event_page", "INSERT");
     assert_int_equal(a.store->ops->apply(a.store, a.now, &op, 1, &a.memory, &err), STATUS_FULL);
-    take_rows(address, "event");
+    take_rows(address, "event_page");
     postgres_proxy_cut(&proxy, PROXY_CUT_BEFORE, "commit");
     assert_int_equal(a.store->ops->apply(a.store, a.now, &op, 1, &a.memory, &err), STATUS_AWAY);
     assert_false(outcome_of(&a));

@@ -125,9 +125,9 @@ static enum status facts_read(struct postgres_link *link, struct store_facts *re
     enum status status = link_ask(
         link,
         "SELECT coalesce(sum(pending), 0), coalesce(sum(running), 0), coalesce(sum(waiting), 0), coalesce(sum(dead), 0),"
-        " coalesce((SELECT number FROM event WHERE chain = 0 ORDER BY number LIMIT 1), 0),"
-        " coalesce((SELECT number FROM event WHERE chain = 0 ORDER BY number DESC LIMIT 1), 0),"
-        " coalesce((SELECT at FROM event WHERE chain = 0 ORDER BY number DESC LIMIT 1), 0),"
+        " coalesce((SELECT first FROM event_page WHERE last < 1::bigint << 40 ORDER BY last LIMIT 1), 0),"
+        " coalesce((SELECT last FROM event_page WHERE last < 1::bigint << 40 ORDER BY last DESC LIMIT 1), 0),"
+        " coalesce((SELECT at FROM event_page WHERE last < 1::bigint << 40 ORDER BY last DESC LIMIT 1), 0),"
         " (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace"
         " AND c.relkind = 'r'), has_table_privilege('job', 'INSERT, UPDATE, DELETE'),"
         " current_setting('synchronous_standby_names') = '' FROM lane_count",
@@ -308,7 +308,7 @@ static const struct {
               " <> (coalesce(j.stored, 0), coalesce(j.pending, 0), coalesce(j.running, 0), coalesce(j.waiting, 0),"
               " coalesce(j.dead, 0), coalesce(j.ready, 0))" },
     { "a job's last event does not tell its state",
-      JOB_NOW "SELECT j.seq FROM job_now j LEFT JOIN event v ON v.chain = (j.event >> 40)::int AND v.number = j.event"
+      JOB_NOW "SELECT j.seq FROM job_now j LEFT JOIN event v ON v.number = j.event"
               " WHERE j.event > coalesce((SELECT number FROM trimmed WHERE chain = (j.event >> 40)::int), 0)"
               " AND (v.number IS NULL OR v.state <> j.state)" },
     { "a dead letter does not say why", "SELECT seq FROM state WHERE state = 5 AND (last_error = '' OR dead_at IS NULL)" },

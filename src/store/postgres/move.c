@@ -4,6 +4,7 @@
  */
 #include "store/postgres/move.h"
 
+#include "store/postgres/events.h"
 #include "store/postgres/work.h"
 
 #include <assert.h>
@@ -104,15 +105,23 @@ static const struct kind_sql kinds[MOVE_KINDS] = {
             { 1, 34, 35, 36, 37, 38, 39, 40, 41 } } } },
     [MOVE_EVENT] = {
         "SELECT chain, number, at, lane, type, state, attempt, previous, form, hash, salt, digest, destination, job, data"
-        " FROM event WHERE (chain, number) > ($1::int, $2) ORDER BY chain, number LIMIT $3",
-        "SELECT count(*) FROM event",
-        { { "INSERT INTO event (chain, number, at, lane, type, state, attempt, previous, form, hash, salt, digest,"
-            " destination, job, data) SELECT * FROM " UNNEST_11 ", $12, $13, $14, $15)",
-            { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } } } },
+        " FROM (" EVENTS_AFTER("$2", "$3") ") v WHERE $1 IS NOT NULL ORDER BY number",
+        "SELECT coalesce(sum(last - first + 1), 0)::bigint FROM event_page",
+        { { "INSERT INTO event_page (first, last, at, form, destination, types, states, lanes, attempts, previous, hashes,"
+            " digests, jobs, data) SELECT min(n), max(n), at, form, destination,"
+            " string_agg(set_byte(decode('00', 'hex'), 0, type::int), ''::bytea ORDER BY n),"
+            " string_agg(set_byte(decode('00', 'hex'), 0, state::int), ''::bytea ORDER BY n),"
+            " array_agg(coalesce(lane, 0) ORDER BY n), array_agg(attempt ORDER BY n), array_agg(previous ORDER BY n),"
+            " string_agg(hash, ''::bytea ORDER BY n),"
+            " CASE WHEN bool_or(digest IS NOT NULL) THEN array_agg(digest ORDER BY n) END,"
+            " array_agg(job ORDER BY n), array_agg(coalesce(salt, ''::bytea) || data ORDER BY n)"
+            " FROM (SELECT *, n - row_number() OVER (PARTITION BY at, form, destination ORDER BY n) AS run FROM " UNNEST_11
+            ", $12, $13, $14) x(n, at, lane, type, state, attempt, previous, form, hash, salt, digest, destination, job, data)) v"
+            " GROUP BY at, form, destination, run, n >> 5",
+            { 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } } } },
     [MOVE_ARCHIVE] = {
         "SELECT a.event, l.tenant, v.job FROM (SELECT event FROM archive WHERE event > $1 ORDER BY event LIMIT $3) a"
-        " JOIN event v ON v.chain = (a.event >> 40)::int AND v.number = a.event JOIN lane l ON l.id = v.lane"
-        " ORDER BY a.event",
+        EVENT_AT("a.event") " JOIN lane l ON l.id = v.lane ORDER BY a.event",
         "SELECT count(*) FROM archive",
         { { "INSERT INTO archive (event, key) SELECT * FROM unnest($1, $2)", { 1, 1 + COLUMN_EXTRA } } } },
     [MOVE_SAVED] = {

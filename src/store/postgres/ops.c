@@ -1,6 +1,6 @@
 /* Each operation: its job found among those that the round knows, changed by ../change.c, put back. */
-#include "store/postgres/work.h"
 #include "store/postgres/timers.h"
+#include "store/postgres/work.h"
 
 #include <assert.h>
 #include <string.h>
@@ -277,8 +277,7 @@ static enum status leased_apply(struct postgres_batch *batch, struct store_op *o
 {
     assert(op->kind == OP_SETTLE || op->kind == OP_EXTEND);
     (void)place;
-    struct postgres_entry *entry =
-        entry_by_seq(&batch->round, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq);
+    struct postgres_entry *entry = entry_by_seq(&batch->round, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq);
     const struct job before = entry ? entry->job : (struct job){ 0 };
     enum status status = one_apply(batch, op, entry);
     if (status == STATUS_OK && op->status == STATUS_OK && op->kind == OP_SETTLE && batch->store->shared)
@@ -451,17 +450,18 @@ static struct trail_head *trims_of(struct trims *trims, int64_t number)
     return trims->count < TRAIL_CHAINS_MAX ? &trims->newest[trims->count++] : NULL;
 }
 
-static enum status head_decode(struct postgres_batch *batch, const PGresult *answer, int row, int column,
+/* `place`: which of the hashes that stand there end to end. */
+static enum status head_decode(struct postgres_batch *batch, int64_t number, struct slice hashes, int64_t place,
                                struct trail_head *ret_head)
 {
-    struct slice hash = value_bytes(answer, row, column + 1);
-    if (hash.len != EVENT_HASH_BYTES)
-        return error_set(batch->err, STATUS_CORRUPT, "an event has no hash");
-    ret_head->number = value_int(answer, row, column);
-    memcpy(ret_head->hash, hash.data, EVENT_HASH_BYTES);
+    if (place < 0 || (place + 1) * EVENT_HASH_BYTES > (int64_t)hashes.len)
+        return error_set(batch->err, STATUS_CORRUPT, "event %s has no hash", event_id(number).text);
+    ret_head->number = number;
+    memcpy(ret_head->hash, hashes.data + place * EVENT_HASH_BYTES, EVENT_HASH_BYTES);
     return STATUS_OK;
 }
 
+/* Pages come chain by chain, each in its order; all of a page is of one time, and the last may go in part. */
 static enum status trim_find(struct postgres_batch *batch, struct op_trim *trim, struct trims *ret_trims)
 {
     assert(trim->ret_deleted == 0);
@@ -470,13 +470,15 @@ static enum status trim_find(struct postgres_batch *batch, struct op_trim *trim,
     enum status status = STATUS_OK;
     ret_trims->count = 0;
     for (int row = 0; row < PQntuples(answer) && trim->ret_deleted < trim->max && status == STATUS_OK; row++) {
-        int64_t chain = value_int(answer, row, 0), number = value_int(answer, row, 1);
-        young = value_int(answer, row, 3) >= trim->before ? chain : young;
-        struct trail_head *newest = chain != young ? trims_of(ret_trims, number) : NULL;
+        int64_t first = value_int(answer, row, 0), count = value_int(answer, row, 1) - first + 1;
+        int64_t chain = first >> EVENT_CHAIN_SHIFT, left = (int64_t)(trim->max - trim->ret_deleted);
+        young = value_int(answer, row, 2) >= trim->before ? chain : young;
+        struct trail_head *newest = chain != young ? trims_of(ret_trims, first) : NULL;
         if (!newest)
             continue;
-        status = head_decode(batch, answer, row, 1, newest);
-        trim->ret_deleted++;
+        count = count < left ? count : left;
+        status = head_decode(batch, first + count - 1, value_bytes(answer, row, 3), count - 1, newest);
+        trim->ret_deleted += (size_t)count;
     }
     return status;
 }
@@ -484,13 +486,14 @@ static enum status trim_find(struct postgres_batch *batch, struct op_trim *trim,
 static enum status trim_delete(struct postgres_batch *batch, const struct trail_head *newest)
 {
     assert(newest->number > 0);
-    static const enum postgres_statement steps[] = { WRITE_EVENTS_DELETE, WRITE_ARCHIVE_DELETE, WRITE_TRIMMED };
+    static const enum postgres_statement steps[] = { WRITE_EVENTS_DELETE, WRITE_EVENTS_CUT, WRITE_ARCHIVE_DELETE,
+                                                     WRITE_TRIMMED };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
         struct postgres_params *params = batch_params(batch, steps[i]);
         int column = 0;
         params_begin(params, postgres_text(steps[i])->types);
-        if (steps[i] != WRITE_ARCHIVE_DELETE)
+        if (steps[i] == WRITE_TRIMMED)
             params_int(params, column++, newest->number >> EVENT_CHAIN_SHIFT);
         params_int(params, column++, newest->number);
         if (steps[i] == WRITE_TRIMMED)
@@ -511,7 +514,7 @@ static enum status trims_complete(struct postgres_batch *batch, struct trims *tr
     for (int row = 0; status == STATUS_OK && row < PQntuples(answer); row++) {
         struct trail_head *newest = trims_of(trims, value_int(answer, row, 0));
         if (newest && newest >= trims->newest + now)
-            status = head_decode(batch, answer, row, 0, newest);
+            status = head_decode(batch, value_int(answer, row, 0), value_bytes(answer, row, 1), 0, newest);
     }
     return status;
 }

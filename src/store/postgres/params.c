@@ -177,6 +177,13 @@ void params_bytes(struct postgres_params *params, int column, struct slice bytes
     append_element(params, column, (int32_t)bytes.len, bytes);
 }
 
+void params_joined(struct postgres_params *params, int column, struct slice first, struct slice second)
+{
+    assert(params->types[column] == 'B' && first.len + second.len <= INT32_MAX);
+    append_element(params, column, (int32_t)(first.len + second.len), first);
+    buffer_append(&params->values[column], second);
+}
+
 void params_null(struct postgres_params *params, int column)
 {
     assert(is_rows(params) || is_array(params, column));

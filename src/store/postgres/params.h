@@ -41,6 +41,7 @@ void params_release(struct postgres_params *params);
 void params_int(struct postgres_params *params, int column, int64_t value);
 void params_instant(struct postgres_params *params, int column, instant at); /* INSTANT_NONE: NULL */
 void params_bytes(struct postgres_params *params, int column, struct slice bytes);
+void params_joined(struct postgres_params *params, int column, struct slice first, struct slice second); /* of an array */
 /*
  * Which element of the array it is, from 1 on: one of the last few, if it is the same, or a new one. One column a statement.
  * The server walks to an element from the first on: who adds many sends the statement before they are too many.

@@ -238,12 +238,14 @@ static enum status facts_read(struct postgres_store *store, bool *ret_whole, str
     char sql[800];
     snprintf(sql, sizeof sql,
              "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
-             " (SELECT max(at) FROM (SELECT (SELECT at FROM event v WHERE v.chain = h.id ORDER BY number DESC LIMIT 1) AS at"
+             " (SELECT max(at) FROM (SELECT (SELECT at FROM event_page WHERE last >= h.id::bigint << %d"
+             " AND last < (h.id + 1)::bigint << %d ORDER BY last DESC LIMIT 1) AS at"
              " FROM chain h) n), c.number = c.id::bigint << %d OR c.number <= coalesce(t.number, 0)"
-             " OR EXISTS (SELECT 1 FROM event v WHERE v.chain = c.id AND v.number = c.number AND v.hash = c.hash),"
+             " OR EXISTS (SELECT 1 FROM (SELECT *, (c.number - first)::int AS i FROM event_page WHERE last >= c.number"
+             " ORDER BY last LIMIT 1) p WHERE p.i >= 0 AND substring(p.hashes FROM p.i * 32 + 1 FOR 32) = c.hash),"
              " EXISTS (SELECT 1 FROM chained)"
              " FROM chain c LEFT JOIN trimmed t ON t.chain = c.id WHERE c.id = %" PRId64,
-             EVENT_CHAIN_SHIFT, store->chain);
+             EVENT_CHAIN_SHIFT, EVENT_CHAIN_SHIFT, EVENT_CHAIN_SHIFT, store->chain);
     enum status status = link_ask(&store->link, sql, &answer, err);
     if (status != STATUS_OK)
         return status;

@@ -344,9 +344,8 @@ enum status postgres_reader_events(struct store_reader *base, int64_t after, siz
 {
     struct reading reading = reading_of(base, memory, err);
     struct postgres_params *params = query(&reading, READ_EVENTS);
-    params_int(params, 0, after >> EVENT_CHAIN_SHIFT);
-    params_int(params, 1, after);
-    params_int(params, 2, (int64_t)store_rows_max(max));
+    params_int(params, 0, after);
+    params_int(params, 1, (int64_t)store_rows_max(max));
     return events_read(&reading, READ_EVENTS, false, ret_events, ret_count);
 }
 

@@ -241,6 +241,58 @@ static const char step_10[] =
     " UPDATE node SET session = 0 WHERE name = gone.name;"
     " UPDATE shard SET session = 0, epoch = epoch + 1 WHERE session = $1; RETURN true; END $$;";
 
+/*
+ * Events lie in pages, a row for up to some seventy that a batch has written one after the other: for each a byte of `types`
+ * and of `states`, 32 of `hashes`, and an element of each array, that of `data` with 16 bytes of salt in front (but in
+ * form 0). `digests` is there when the data of one was erased. The view shows them one by one.
+ */
+static const char step_11[] =
+    "CREATE TABLE event_page (first bigint NOT NULL, last bigint PRIMARY KEY, at bigint NOT NULL, form smallint NOT NULL,"
+    " destination bytea NOT NULL, types bytea NOT NULL, states bytea NOT NULL, lanes bigint[] NOT NULL,"
+    " attempts bigint[] NOT NULL, previous bigint[] NOT NULL, hashes bytea NOT NULL,"
+    " jobs bytea[] NOT NULL, data bytea[] NOT NULL, digests bytea[])"
+    " WITH (toast_tuple_target = 8160);"
+    "INSERT INTO event_page SELECT min(number), max(number), at, form, destination,"
+    " string_agg(set_byte(decode('00', 'hex'), 0, type), ''::bytea ORDER BY number),"
+    " string_agg(set_byte(decode('00', 'hex'), 0, state), ''::bytea ORDER BY number), array_agg(coalesce(lane, 0)::bigint ORDER BY number),"
+    " array_agg(attempt::bigint ORDER BY number), array_agg(previous ORDER BY number),"
+    " string_agg(hash, ''::bytea ORDER BY number),"
+    " array_agg(job ORDER BY number), array_agg(coalesce(salt, ''::bytea) || data ORDER BY number),"
+    " CASE WHEN bool_or(digest IS NOT NULL) THEN array_agg(digest ORDER BY number) END"
+    " FROM (SELECT *, number - row_number() OVER (PARTITION BY at, form, destination ORDER BY number) AS run FROM event) v"
+    " GROUP BY at, form, destination, run, number >> 5;"
+    "DROP TABLE event; DROP TYPE event_row, queue_row, lease_row, count_row;"
+    "CREATE VIEW event AS SELECT (p.last >> 40)::int AS chain, p.first + i - 1 AS number, p.at, nullif(p.lanes[i], 0) AS lane,"
+    " get_byte(p.types, i - 1) AS type, get_byte(p.states, i - 1) AS state, p.attempts[i] AS attempt,"
+    " p.previous[i] AS previous, p.form, substring(p.hashes FROM i * 32 - 31 FOR 32) AS hash,"
+    " CASE WHEN p.form > 0 THEN nullif(substring(p.data[i] FROM 1 FOR 16), '') END AS salt, p.digests[i] AS digest,"
+    " p.destination, p.jobs[i] AS job, CASE WHEN p.form > 0 THEN substring(p.data[i] FROM 17) ELSE p.data[i] END AS data"
+    " FROM event_page p CROSS JOIN LATERAL generate_series(1, (p.last - p.first + 1)::int) i;"
+    /* NULL: there is nothing to erase. What the hash of a plain one covers stays (form 0). */
+    "CREATE FUNCTION insist_event_erase(bigint) RETURNS smallint LANGUAGE plpgsql AS $$ DECLARE page bigint; i int; f smallint;"
+    " BEGIN SELECT p.last, ($1 - p.first + 1)::int, p.form INTO page, i, f FROM"
+    " (SELECT * FROM event_page WHERE last >= $1 ORDER BY last LIMIT 1 FOR UPDATE) p"
+    " WHERE p.first <= $1 AND p.data[($1 - p.first + 1)::int] <> '' AND p.digests[($1 - p.first + 1)::int] IS NULL;"
+    " IF f > 0 THEN UPDATE event_page SET digests = array_fill(NULL::bytea, ARRAY[cardinality(data)])"
+    " WHERE last = page AND digests IS NULL;"
+    " UPDATE event_page SET digests[i] = sha256(data[i]), data[i] = '' WHERE last = page; END IF;"
+    " RETURN f; END $$;"
+    "CREATE OR REPLACE FUNCTION insist_lanes_tend(bigint, bigint, bigint) RETURNS void LANGUAGE plpgsql AS $$"
+    " DECLARE l record; seen bigint; looked_at bigint := 0; horizon bigint; needed bigint[]; BEGIN"
+    " SELECT value INTO seen FROM meta WHERE name = 'lane_seen' FOR UPDATE;"
+    " FOR l IN SELECT f.id, f.destination, (SELECT coalesce(sum(stored), 0) FROM lane_count WHERE lane = f.id) AS stored"
+    " FROM lane f WHERE f.emptied = 0 AND f.id > seen ORDER BY f.id LIMIT $1 LOOP looked_at := looked_at + 1; seen := l.id;"
+    " IF l.stored = 0 THEN PERFORM insist_lane_empty(l.id, l.destination, $2); END IF; END LOOP;"
+    " UPDATE meta SET value = CASE WHEN looked_at = $1 THEN seen ELSE 0 END WHERE name = 'lane_seen';"
+    " SELECT coalesce(min(v.at) FILTER (WHERE v.place = 2), 9223372036854775807) - $3,"
+    " coalesce(array_agg(v.lane) FILTER (WHERE v.place = 1 AND v.lane > 0), '{}') INTO horizon, needed"
+    " FROM (SELECT id, coalesce((SELECT number FROM trimmed WHERE chain = id), id::bigint << 40) AS trimmed FROM chain OFFSET 0) c"
+    " CROSS JOIN LATERAL (SELECT p.at, p.lanes[i] AS lane, row_number() OVER (ORDER BY p.last, i) AS place FROM"
+    " (SELECT * FROM event_page WHERE last > c.trimmed AND last < (c.id + 1)::bigint << 40 ORDER BY last LIMIT 2) p"
+    " CROSS JOIN LATERAL generate_series(1, least(2, cardinality(p.lanes))) i) v;"
+    " DELETE FROM lane WHERE emptied > 0 AND emptied < horizon AND id = ANY (ARRAY(SELECT id FROM lane WHERE emptied > 0"
+    " AND emptied < horizon AND id <> ALL (needed) ORDER BY emptied, id LIMIT $1)); END $$;";
+
 /* oldest_writer: programs of an earlier version may not write after it; 1: all may, the step only adds. */
 static const struct {
     const char *sql;
@@ -256,6 +308,7 @@ static const struct {
     { step_8, 8 },
     { step_9, 8 },
     { step_10, 8 },
+    { step_11, 11 },
 };
 
 enum { STEPS = sizeof steps / sizeof *steps, LOCK_PAUSE_MS = 100, CONTRACT_TRIES = 30 };

@@ -1,5 +1,7 @@
 #include "store/postgres/statement.h"
 
+#include "store/postgres/events.h"
+
 #include <assert.h>
 
 #define PLANS                                                                                                               \
@@ -67,10 +69,6 @@ const char postgres_settings_node[] =
 #define EVENT_COLUMNS                                                                                                       \
     "v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), coalesce(l.tenant, ''::bytea),"    \
     " v.job, v.data, v.previous, v.hash, v.form, v.salt, v.digest"
-
-/* Likewise. */
-#define EVENT_AT(NUMBER)                                                                                                    \
-    " CROSS JOIN LATERAL (SELECT * FROM event WHERE chain = (" NUMBER " >> 40)::int AND number = " NUMBER " OFFSET 0) v"
 
 /*
  * A page of jobs: of the rows from $1 down that `CANDIDATES` gives, so many at most, those that match. The first two columns
@@ -168,18 +166,17 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " NOT EXISTS (SELECT 1 FROM node n WHERE n.session = e.session) END)) ORDER BY e.until, e.seq LIMIT $6" },
     /* Of each chain that has two that are old: of one that has less none goes. */
     [ASK_OLDEST_EVENTS] = { "oldest_events", "ii",
-        "SELECT c.id::bigint, v.number, v.hash, v.at FROM (SELECT id, coalesce((SELECT number FROM trimmed WHERE chain = id),"
-        " id::bigint << 40) AS gone FROM chain WHERE id >= 0 OFFSET 0) c"
-        " CROSS JOIN LATERAL (SELECT at FROM event WHERE chain = c.id AND number > c.gone ORDER BY number OFFSET 1 LIMIT 1) o"
-        " CROSS JOIN LATERAL (SELECT number, at, hash FROM event WHERE chain = c.id AND number > c.gone ORDER BY number"
-        " LIMIT $2) v WHERE o.at < $1" }, /* in their order, as the loops give them */
+        "SELECT v.first, v.last, v.at, v.hashes FROM (SELECT id, coalesce((SELECT number FROM trimmed WHERE chain = id),"
+        " id::bigint << 40) AS gone FROM chain WHERE id >= 0 OFFSET 0) c CROSS JOIN LATERAL (SELECT at FROM event_page"
+        " WHERE last > c.gone + 1 AND last < (c.id + 1)::bigint << 40 ORDER BY last LIMIT 1) o"
+        " CROSS JOIN LATERAL (SELECT * FROM (SELECT *, sum(last - first + 1) OVER (ORDER BY last) - (last - first + 1) AS before"
+        " FROM (SELECT first, last, at, hashes FROM event_page WHERE last > c.gone AND last < (c.id + 1)::bigint << 40"
+        " ORDER BY last LIMIT $2) p) s WHERE before < $2) v WHERE o.at < $1" }, /* in their order, as the loops give them */
     [ASK_TRIMMED] = { "ask_trimmed", "",
         "SELECT number, hash FROM trimmed WHERE chain >= 0 ORDER BY chain LIMIT 64" },
     [ASK_ERASE_EVENTS] = { "erase_events", "I",
-        "UPDATE event v SET data = CASE WHEN v.form = 0 THEN v.data ELSE ''::bytea END,"
-        " digest = CASE WHEN v.form = 0 THEN NULL ELSE sha256(v.salt || v.data) END,"
-        " salt = CASE WHEN v.form = 0 THEN v.salt END FROM unnest($1) x(number) WHERE v.chain = (x.number >> 40)::int"
-        " AND v.number = x.number AND v.digest IS NULL AND v.data <> ''::bytea RETURNING v.form" },
+        "SELECT form FROM (SELECT insist_event_erase(x.number) AS form FROM unnest($1) x(number) OFFSET 0) e"
+        " WHERE form IS NOT NULL" },
     [ASK_SEQ_BLOCK] = { "seq_block", "", "SELECT nextval('job_block')" },
     [ASK_TOKEN_BLOCK] = { "token_block", "", "SELECT nextval('token_block')" },
     [ASK_LANE_BLOCK] = { "lane_block", "", "SELECT nextval('lane_block')" },
@@ -222,6 +219,13 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "INSERT INTO job (seq, created_at, run_at, deadline, rank, event, lane, priority, key, digest, id, content_type,"
         " headers, correlation_id, metadata, body, chain, order_key, callback)"
         " SELECT * FROM unnest($1::job_row[])" },
+    /* Of most jobs no more is to be said; a column of a row type costs more than three numbers do here. */
+    [WRITE_JOBS_BARE] = { "jobs_bare", "NBBBBB",
+        "INSERT INTO job (seq, created_at, run_at, rank, event, lane, priority, key, digest, id, content_type, body, deadline,"
+        " headers, correlation_id, metadata, chain, order_key, callback) SELECT $1[i + 1], $1[i + 2], $1[i + 3], $1[i + 4],"
+        " $1[i + 5], $1[i + 6], $1[i + 7], x.key, x.digest, x.id, x.content_type, x.body, NULL, '', '', '', 0, '', ''"
+        " FROM ROWS FROM (unnest($2), unnest($3), unnest($4), unnest($5), unnest($6),"
+        " generate_series(0, cardinality($1) - 1, 7)) x(key, digest, id, content_type, body, i)" },
     [WRITE_BODY] = { "job_body", "IBB",
         "UPDATE job t SET body = x.body, digest = x.digest FROM unnest($1, $2, $3) x(seq, body, digest)"
         " WHERE t.seq = x.seq" },
@@ -256,7 +260,15 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "INSERT INTO timer (shard, at, seq) SELECT $1[i + 1], $1[i + 2], $1[i + 3] FROM " ROWS_OF("3") },
     [WRITE_CHAINED] = { "chained_add", "N",
         "INSERT INTO chained (lane, chain, seq) SELECT $1[i + 1], $1[i + 2], $1[i + 3] FROM " ROWS_OF("3") },
-    [WRITE_EVENTS_DELETE] = { "events_delete", "ii", "DELETE FROM event WHERE chain = $1 AND number <= $2" },
+    [WRITE_EVENTS_DELETE] = { "events_delete", "i", "DELETE FROM event_page WHERE last > $1 >> 40 << 40 AND last <= $1" },
+    /* The page of which some go and some stay. */
+    [WRITE_EVENTS_CUT] = { "events_cut", "i",
+        "UPDATE event_page SET first = $1 + 1, types = substring(types FROM ($1 - first + 2)::int),"
+        " states = substring(states FROM ($1 - first + 2)::int), hashes = substring(hashes FROM (($1 - first) * 32 + 33)::int),"
+        " lanes = lanes[($1 - first + 2)::int:],"
+        " attempts = attempts[($1 - first + 2)::int:], previous = previous[($1 - first + 2)::int:],"
+        " jobs = jobs[($1 - first + 2)::int:], data = data[($1 - first + 2)::int:], digests = digests[($1 - first + 2)::int:]"
+        " WHERE last = (SELECT last FROM event_page WHERE last > $1 ORDER BY last LIMIT 1) AND first <= $1" },
     [WRITE_ARCHIVE_DELETE] = { "archive_delete", "i", "DELETE FROM archive WHERE event > $1 >> 40 << 40 AND event <= $1" },
     [WRITE_TRIMMED] = { "trimmed", "iib",
         "INSERT INTO trimmed (chain, number, hash) VALUES ($1, $2, $3)"
@@ -265,9 +277,9 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         "DELETE FROM ended d WHERE d.session > 0 AND NOT EXISTS (SELECT 1 FROM lease e WHERE e.seq > 0 AND e.session ="
         " d.session) AND (coalesce(d.at, d.noted) < $1 OR EXISTS (SELECT 1 FROM ended n WHERE n.session > d.session AND n.node = d.node)"
         " OR EXISTS (SELECT 1 FROM node n WHERE n.name = d.node AND n.session > 0))" },
-    [WRITE_EVENTS] = { "events", "(IIIIIIIIIBBBBB",
-        "INSERT INTO event (chain, number, at, lane, type, state, attempt, previous, form, hash, salt, destination, job, data)"
-        " SELECT * FROM unnest($1::event_row[])" },
+    [WRITE_EVENTS] = { "events", "IIIBBiiibbbb",
+        "INSERT INTO event_page (first, last, lanes, attempts, previous, jobs, data, at, form, destination, types, states,"
+        " hashes) VALUES ($6, $6 + cardinality($1) - 1, $1, $2, $3, $4, $5, $7, $8, $9, $10, $11, $12)" },
     [WRITE_ARCHIVE] = { "archive", "IB", "INSERT INTO archive (event, key) SELECT * FROM unnest($1, $2)" },
     [WRITE_SAVED] = { "saved", "bbb",
         "INSERT INTO kept (space, name, value) VALUES ($1, $2, $3)"
@@ -310,9 +322,9 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
     [READ_PAGE_ID] = { "read_page_id", "iibbbiibbib",
         PAGE("SELECT seq FROM (SELECT seq FROM job WHERE key >= $8 AND key <= $9 AND key IS NOT NULL AND id = $11 UNION ALL"
              " SELECT seq FROM job WHERE seq = $10 AND key IS NULL AND id = $11) i WHERE seq + 0 < $1") }, /* not by seq */
-    [READ_EVENTS] = { "read_events", "iii",
-        "SELECT " EVENT_COLUMNS " FROM event v LEFT JOIN lane l ON l.id = v.lane WHERE (v.chain, v.number) > ($1, $2)"
-        " ORDER BY v.chain, v.number LIMIT $3" },
+    [READ_EVENTS] = { "read_events", "ii",
+        "SELECT " EVENT_COLUMNS " FROM (" EVENTS_AFTER("$1", "$2") ") v LEFT JOIN lane l ON l.id = v.lane"
+        " ORDER BY v.number" },
     [READ_HISTORY] = { "read_history", "bibbi",
         "WITH RECURSIVE roots AS (SELECT coalesce(e.event, s.event, j.event) AS number, 0::bigint AS place FROM"
         " (SELECT seq FROM job WHERE key = $1 AND key IS NOT NULL UNION ALL"
@@ -368,7 +380,6 @@ static const char *const rows[POSTGRES_STATEMENTS] = {
     [WRITE_JOBS] = "job_row",
     [WRITE_STATE_NEW] = "state_row",
     [WRITE_STATE] = "state_row",
-    [WRITE_EVENTS] = "event_row",
 };
 
 const struct postgres_text *postgres_text(enum postgres_statement statement)

@@ -2,9 +2,7 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum status batch_no_memory(struct postgres_batch *batch)
 {
@@ -188,63 +186,6 @@ enum status entry_change(struct postgres_batch *batch, struct postgres_entry *en
         archive_add(batch, entry, last_event);
         entry->is = false;
     }
-    batch->wrote = true;
-    return STATUS_OK;
-}
-
-/* ---- events ---- */
-
-static enum status salt_take(struct postgres_batch *batch, unsigned char ret_salt[EVENT_SALT_BYTES])
-{
-    struct postgres_store *store = batch->store;
-    assert(store->seals.salts_left <= SALTS_AT_ONCE);
-    if (store->seals.salts_left == 0) {
-        if (getrandom(store->seals.salts, sizeof store->seals.salts, 0) != (ssize_t)sizeof store->seals.salts)
-            return error_set(batch->err, STATUS_NO_MEMORY, "cannot get random numbers: %s", strerror(errno));
-        store->seals.salts_left = SALTS_AT_ONCE;
-    }
-    memcpy(ret_salt, store->seals.salts[--store->seals.salts_left], EVENT_SALT_BYTES);
-    return STATUS_OK;
-}
-
-static void event_put(struct postgres_params *params, const struct event *event, int64_t lane)
-{
-    assert(event->number > 0);
-    params_int(params, 0, event->number >> EVENT_CHAIN_SHIFT);
-    params_int(params, 1, event->number);
-    params_int(params, 2, event->at);
-    params_instant(params, 3, lane > 0 ? lane : INSTANT_NONE);
-    params_int(params, 4, (int64_t)event->type);
-    params_int(params, 5, (int64_t)event->state);
-    params_int(params, 6, event->attempt);
-    params_int(params, 7, event->previous);
-    params_int(params, 8, (int64_t)event->form);
-    params_bytes(params, 9, (struct slice){ (const char *)event->hash, EVENT_HASH_BYTES });
-    if (event->data.len > 0)
-        params_bytes(params, 10, (struct slice){ (const char *)event->salt, EVENT_SALT_BYTES });
-    else
-        params_null(params, 10);
-    params_bytes(params, 11, lane > 0 ? SLICE("") : event->destination);
-    params_bytes(params, 12, event->job);
-    params_bytes(params, 13, event->data);
-}
-
-enum status event_append(struct postgres_batch *batch, struct event *event, int64_t lane)
-{
-    assert(event->type > EVENT_TYPE_NONE && event->type < EVENT_TYPE_COUNT);
-    struct postgres_store *store = batch->store;
-    event->number = store->progress.event_last + 1;
-    event->at = batch->now;
-    event->form = store->seals.key_set ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
-    if (event->data.len > 0) {
-        enum status status = salt_take(batch, event->salt);
-        if (status != STATUS_OK)
-            return status;
-    }
-    trail_chain(store->seals.key_set ? &store->seals.key : NULL, store->progress.event_hash, event);
-    event_put(batch_params(batch, WRITE_EVENTS), event, lane);
-    store->progress.event_last = event->number;
-    memcpy(store->progress.event_hash, event->hash, EVENT_HASH_BYTES);
     batch->wrote = true;
     return STATUS_OK;
 }

@@ -93,7 +93,7 @@ enum status entry_add(struct postgres_batch *batch, struct postgres_entry *entry
  */
 enum status entry_change(struct postgres_batch *batch, struct postgres_entry *entry, const struct job *after,
                          enum event_type type, struct slice data) MUST_CHECK;
-/* Appends to the chain; number, time and hash are filled in. `lane` 0: of none. */
+/* events.c: appends to the chain; number, time and hash are filled in. `lane` 0: of none. */
 enum status event_append(struct postgres_batch *batch, struct event *event, int64_t lane) MUST_CHECK;
 
 /* A job of an answer, but for what names its lane; texts point into the answer. STATUS_CORRUPT. */

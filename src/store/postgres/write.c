@@ -1,6 +1,6 @@
 /* The second phase: what a round has changed, in one statement a table; then the counters, the seal, the commit. */
-#include "store/postgres/work.h"
 #include "store/postgres/timers.h"
+#include "store/postgres/work.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -181,12 +181,47 @@ static struct slice digest_of(const struct postgres_entry *entry)
     return (struct slice){ (const char *)entry->digest, JOB_DIGEST_BYTES_MAX };
 }
 
+/* Whether the job has nothing but its payload, its place and its names, as most. */
+static bool is_bare(const struct job *job)
+{
+    return job->deadline == INSTANT_NONE && job->chain == 0 && job->headers.len == 0 && job->correlation_id.len == 0 &&
+           job->metadata.len == 0 && job->key.len == 0 && job->callback.len == 0;
+}
+
+static void key_put(struct postgres_params *params, int column, const struct postgres_entry *entry)
+{
+    unsigned char key[KEY_BYTES];
+    if (entry->made) {
+        params_null(params, column);
+        return;
+    }
+    name_key(entry->before.tenant, entry->before.id, key);
+    params_bytes(params, column, (struct slice){ (const char *)key, KEY_BYTES });
+}
+
+static void job_bare_row(struct postgres_params *params, const struct postgres_entry *entry)
+{
+    const struct job *job = &entry->before;
+    const int64_t numbers[] = { job->seq,        job->created_at, job->run_at,           job->rank,
+                                job->last_event, job->lane,       (int64_t)job->priority };
+    params_numbers(params, 0, numbers, sizeof numbers / sizeof *numbers);
+    key_put(params, 1, entry);
+    params_bytes(params, 2, digest_of(entry));
+    params_bytes(params, 3, job->id);
+    params_bytes(params, 4, job->content_type);
+    params_bytes(params, 5, entry->job.payload);
+}
+
+/* As it was inserted; what it has become since is in `state`. */
 static void job_row(struct postgres_batch *batch, const struct postgres_entry *entry)
 {
     assert(!entry->was && entry->before.last_event > 0);
+    const struct job *job = &entry->before;
+    if (is_bare(job)) {
+        job_bare_row(batch_params(batch, WRITE_JOBS_BARE), entry);
+        return;
+    }
     struct postgres_params *params = batch_params(batch, WRITE_JOBS);
-    const struct job *job = &entry->before; /* as it was inserted; what it has become since is in `state` */
-    unsigned char key[KEY_BYTES];
     params_int(params, 0, job->seq);
     params_int(params, 1, job->created_at);
     params_int(params, 2, job->run_at);
@@ -195,12 +230,7 @@ static void job_row(struct postgres_batch *batch, const struct postgres_entry *e
     params_int(params, 5, job->last_event);
     params_int(params, 6, job->lane);
     params_int(params, 7, (int64_t)job->priority);
-    if (entry->made) {
-        params_null(params, 8);
-    } else {
-        name_key(job->tenant, job->id, key);
-        params_bytes(params, 8, (struct slice){ (const char *)key, KEY_BYTES });
-    }
+    key_put(params, 8, entry);
     params_bytes(params, 9, digest_of(entry));
     params_bytes(params, 10, job->id);
     params_bytes(params, 11, job->content_type);
@@ -265,9 +295,10 @@ static bool is_done_at_once(const struct postgres_entry *entry)
 
 static void state_done_row(struct postgres_params *params, const struct job *job)
 {
-    const int64_t numbers[] = { job->seq,        (int64_t)job->priority, job->rank,     job->attempts,   job->attempts_total,
-                                job->first_at,   job->run_at,            job->deadline, job->updated_at, job->forget_at,
-                                job->last_event, params_shared(params, 1, job->last_code) };
+    const int64_t numbers[] = { job->seq,       (int64_t)job->priority, job->rank,
+                                job->attempts,  job->attempts_total,    job->first_at,
+                                job->run_at,    job->deadline,          job->updated_at,
+                                job->forget_at, job->last_event,        params_shared(params, 1, job->last_code) };
     params_numbers(params, 0, numbers, sizeof numbers / sizeof *numbers);
 }
 
@@ -285,15 +316,17 @@ static void lease_write(struct postgres_batch *batch, const struct postgres_entr
     const struct job *job = &entry->job;
     assert(job->state == STATE_RUNNING && job->lease_token > 0); /* invariant 3 */
     if (was_leased(entry)) {
-        const int64_t numbers[] = { job->seq, job->lease_token, job->lease_until, job->updated_at, job->last_event,
-                                    entry->before.last_event };
+        const int64_t numbers[] = { job->seq,        job->lease_token, job->lease_until,
+                                    job->updated_at, job->last_event,  entry->before.last_event };
         params_numbers(batch_params(batch, WRITE_LEASE), 0, numbers, sizeof numbers / sizeof *numbers);
         return;
     }
     struct postgres_params *params = batch_params(batch, WRITE_LEASE_NEW);
-    const int64_t numbers[] = { job->seq,        job->lease_token, job->lease_until,    job->updated_at,    job->first_at,
-                                job->last_event, job->attempts,    job->attempts_total, job->lease_session,
-                                params_shared(params, 1, job->lease_owner) };
+    const int64_t numbers[] = { job->seq,           job->lease_token,
+                                job->lease_until,   job->updated_at,
+                                job->first_at,      job->last_event,
+                                job->attempts,      job->attempts_total,
+                                job->lease_session, params_shared(params, 1, job->lease_owner) };
     params_numbers(params, 0, numbers, sizeof numbers / sizeof *numbers);
 }
 
@@ -331,7 +364,7 @@ static enum status put_in_place(struct postgres_batch *batch, const struct postg
         timer_row(batch, WRITE_TIMER, &entry->job, due);
     if (is_chained(entry) && !was_chained(entry))
         chain_row(batch_params(batch, WRITE_CHAINED), &entry->job);
-    enum postgres_statement large = !entry->was ? WRITE_JOBS : WRITE_BODY;
+    enum postgres_statement large = entry->was ? WRITE_BODY : is_bare(&entry->before) ? WRITE_JOBS_BARE : WRITE_JOBS;
     const struct postgres_params *params = &batch->store->params[large];
     enum status status = params->types && params_size(params) > STATEMENT_BYTES_MAX ? send_rows(batch, large) : STATUS_OK;
     if (status == STATUS_OK)

@@ -1,0 +1,43 @@
+/*
+ * events.h - events in pages, as the table event_page has them: a row for up to some seventy that a batch wrote one behind the
+ * other, so that an event costs the server its bytes and little else. This is their SQL; event_append is in work.h.
+ *
+ * A page says once what is the same for all: the time, the form, and the destination of those that have no lane. The rest is
+ * an array, or bytes of one length end to end. Data has its salt in front. A page is found by its last number, which has
+ * its chain above 40 bits.
+ */
+#ifndef STORE_POSTGRES_EVENTS_H
+#define STORE_POSTGRES_EVENTS_H
+
+/* What WRITE_EVENTS takes: a value an event, a value for all, and values of one length end to end. */
+enum page_column {
+    PAGE_LANES,
+    PAGE_ATTEMPTS,
+    PAGE_PREVIOUS,
+    PAGE_JOBS,
+    PAGE_DATA,
+    PAGE_FIRST,
+    PAGE_AT,
+    PAGE_FORM,
+    PAGE_DESTINATION,
+    PAGE_TYPES,
+    PAGE_STATES,
+    PAGE_HASHES,
+};
+
+/* One event, the i-th of the page p; the one of a number; and so many behind it, page after page in their order. */
+#define EVENT_OF_PAGE                                                                                                       \
+    "(p.last >> 40)::int AS chain, p.first + i - 1 AS number, p.at, nullif(p.lanes[i], 0) AS lane,"                         \
+    " get_byte(p.types, i - 1) AS type, get_byte(p.states, i - 1) AS state, p.attempts[i] AS attempt,"                      \
+    " p.previous[i] AS previous, p.form, substring(p.hashes FROM i * 32 - 31 FOR 32) AS hash,"                              \
+    " CASE WHEN p.form > 0 THEN nullif(substring(p.data[i] FROM 1 FOR 16), '') END AS salt, p.digests[i] AS digest,"        \
+    " p.destination, p.jobs[i] AS job, CASE WHEN p.form > 0 THEN substring(p.data[i] FROM 17) ELSE p.data[i] END AS data"
+#define EVENT_AT(NUMBER)                                                                                                    \
+    " CROSS JOIN LATERAL (SELECT " EVENT_OF_PAGE " FROM (SELECT *, (" NUMBER " - first + 1)::int AS i FROM event_page"      \
+    " WHERE last >= " NUMBER " ORDER BY last LIMIT 1) p WHERE p.i > 0) v"
+#define EVENTS_AFTER(NUMBER, MAX)                                                                                           \
+    "SELECT " EVENT_OF_PAGE " FROM (SELECT * FROM event_page WHERE last > " NUMBER " ORDER BY last LIMIT " MAX ") p"        \
+    " CROSS JOIN LATERAL generate_series(greatest(1, " NUMBER " - p.first + 2)::int, (p.last - p.first + 1)::int) i"        \
+    " LIMIT " MAX
+
+#endif

@@ -1,0 +1,352 @@
+/*
+ * The tables of a store on PostgreSQL, as one version leaves them to the next: what is brought forward, what waits for older
+ * nodes to be stopped, and events in pages.
+ */
+#include "base/clock.h"
+#include "store/postgres/handle.h"
+#include "store/postgres/postgres.h"
+#include "store/postgres/schema.h"
+#include "support/check.h"
+#include "support/postgres_fixture.h"
+#include "support/line_server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASKED_MAX = 600, ASK_PAUSE_MS = 50 };
+
+static const struct store_settings plain = { .pending_max = 100000 };
+
+/* ---- versions ---- */
+
+/* The tables as that version has them, by a connection to them. */
+static void prepare_version(const char *address, int version, struct postgres_link *ret_link)
+{
+    char whole[POSTGRES_ADDRESS_BYTES + 16];
+    struct error err = { 0 };
+    int from;
+    snprintf(whole, sizeof whole, "postgres:%s", address);
+    must(link_open(ret_link, whole, postgres_settings_writer, LINK_ANSWER_MS, &err), &err);
+    must(schema_prepare(ret_link, &plain, version, &from, &err), &err);
+}
+
+static void test_a_newer_store_is_left_alone(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct error err = { 0 };
+    postgres_server_schema(address);
+    struct store *store = store_at(address, &plain);
+    store->ops->close(store);
+    postgres_server_run(address, "UPDATE meta SET value = 99 WHERE name LIKE 'schema%'", NULL, 0);
+    assert_int_equal(store_postgres_open(slice_from(address), &plain, &store, &err), STATUS_UNSUPPORTED);
+    check(strstr(err.text, "newer insist"), "%s", err.text);
+    assert_int_equal(store_postgres_backend.probe(slice_from(address), false, &err), STATUS_UNSUPPORTED);
+    /* A newer version that only added something can be written by this one. */
+    postgres_server_run(address, "UPDATE meta SET value = 1 WHERE name = 'schema_oldest_writer'", NULL, 0);
+    store = store_at(address, &plain);
+    store->ops->close(store);
+}
+
+static int told_from, told_to;
+
+static void told_of_migration(int from, int to)
+{
+    told_from = from;
+    told_to = to;
+}
+
+/* Whatever version a store is of, it is brought forward, says so once, and holds the contract afterwards. */
+static void test_an_older_store_is_brought_forward(void **state)
+{
+    (void)state;
+    for (int version = 1; version < postgres_schema_version(); version++) {
+        char address[POSTGRES_ADDRESS_BYTES];
+        struct postgres_link link = { 0 };
+        struct store_settings settings = plain;
+        postgres_server_schema(address);
+        prepare_version(address, version, &link);
+        link_close(&link);
+        settings.on_migrate = told_of_migration;
+        told_from = told_to = 0;
+        struct store_fixture f = fixture_on(store_at(address, &settings));
+        assert_int_equal(told_from, version);
+        assert_int_equal(told_to, postgres_schema_version());
+        int64_t lane = put(&f, "a");
+        take_and_settle(&f, lane, EVENT_DELIVER);
+        fixture_close(&f);
+        told_from = 0;
+        struct store *again = store_at(address, &settings);
+        assert_int_equal(told_from, 0);
+        again->ops->close(again);
+    }
+}
+
+/* A trail with jobs of a batch and others, whose beginning has gone and of which two were erased; where it ends in time. */
+static instant trail_write(const char *address)
+{
+    enum { JOBS = 150 };
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    struct store_op ops[JOBS], note = { .kind = OP_DESTINATION, .save = { .name = SLICE("d"), .value = SLICE("{}") } };
+    const int64_t numbers[] = { 20, 21 };
+    char ids[JOBS][16];
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(ids[i], sizeof ids[i], "job%d", i);
+        ops[i] = insert_op(&f, "d", "t", ids[i]);
+        ops[i].data = i % 3 ? SLICE("{\"of\":\"somebody\"}") : SLICE("");
+    }
+    run_together(&f, ops, JOBS);
+    assert_run(&f, &note, STATUS_OK);
+    f.now++;
+    put(&f, "later");
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f.now, .max = 7 } };
+    struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = numbers, .count = COUNT_OF(numbers) } };
+    assert_run(&f, &trim, STATUS_OK);
+    assert_run(&f, &erase, STATUS_OK);
+    assert_int_equal(erase.erase.ret_erased, COUNT_OF(numbers));
+    instant last = f.now;
+    fixture_drop(&f);
+    return last;
+}
+
+/* All of the store in that schema into one of an older version, in which each event has a row. */
+static void copy_into(const char *address, const char *schema)
+{
+    static const char *const tables[] = { "lane", "lane_count", "job", "queue", "chain", "trimmed" };
+    char sql[600];
+    postgres_server_run(address, "DELETE FROM chain", NULL, 0);
+    for (size_t i = 0; i < COUNT_OF(tables); i++) {
+        snprintf(sql, sizeof sql, "INSERT INTO %s SELECT * FROM %s.%s", tables[i], schema, tables[i]);
+        postgres_server_run(address, sql, NULL, 0);
+    }
+    snprintf(sql, sizeof sql,
+             "INSERT INTO event (chain, number, at, lane, type, state, attempt, previous, form, hash, salt, digest, "
+             "destination, job,"
+             " data) SELECT chain, number, at, lane, type, state, attempt, previous, form, hash, salt, digest, destination, "
+             "job, data"
+             " FROM %s.event; INSERT INTO shard (id, destination) SELECT id, destination FROM %s.shard;"
+             " SELECT setval('job_block', (SELECT last_value FROM %s.job_block))",
+             schema, schema, schema);
+    postgres_server_run(address, sql, NULL, 0);
+}
+
+/* The trail of a version that had a row an event goes into pages, and is the same: gaps, times and erasures as they were. */
+static void test_events_of_an_older_store_go_into_pages(void **state)
+{
+    (void)state;
+    enum { OF_ROWS = 10 };
+    char now[POSTGRES_ADDRESS_BYTES], old[POSTGRES_ADDRESS_BYTES], schema[64], sql[200];
+    struct postgres_link link = { 0 };
+    struct error err = { 0 };
+    struct trail_check before, after;
+    postgres_server_schema(now);
+    instant last = trail_write(now);
+    must(verify_at(now, NULL, 0, &before, &err), &err);
+    postgres_server_run(now, "SELECT current_schema()", schema, sizeof schema);
+    postgres_server_schema(old);
+    prepare_version(old, OF_ROWS, &link);
+    link_close(&link);
+    copy_into(old, schema);
+
+    struct store_fixture f = fixture_on(store_at(old, &plain));
+    must(verify_at(old, NULL, 0, &after, &err), &err);
+    assert_int_equal(after.at.number, before.at.number);
+    assert_memory_equal(after.at.hash, before.at.hash, EVENT_HASH_BYTES);
+    assert_true(rows_of(old, "event_page") < 15);
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM (SELECT * FROM event EXCEPT SELECT * FROM %s.event) x", schema);
+    assert_int_equal(number_of(old, sql), 0);
+    f.now = last;
+    put(&f, "and on it goes");
+    fixture_close(&f);
+}
+
+/* ---- versions of nodes ---- */
+
+/* A connection to a store of that version, held as a node that runs with it holds it. */
+static void older_node(const char *address, int version, struct postgres_link *ret_link)
+{
+    struct error err = { 0 };
+    prepare_version(address, version, ret_link);
+    must(link_run(ret_link, "SELECT pg_advisory_lock_shared(" WRITER_LOCK ")", &err), &err);
+}
+
+/* One that must take away what older nodes need does not do it to those that run. */
+static void test_a_newer_node_waits_for_older_ones_to_be_stopped(void **state)
+{
+    static const int older_ones[] = { 7, 10 }; /* with the next version came what these cannot live with */
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(older_ones); i++) {
+        char address[POSTGRES_ADDRESS_BYTES];
+        struct postgres_link older = { 0 };
+        struct error err = { 0 };
+        postgres_server_schema(address);
+        older_node(address, older_ones[i], &older);
+        enum status status = open_named(address, "newer", &err);
+        check(status == STATUS_BUSY && strstr(err.text, "stop them all"), "%s: %s", status_name(status), err.text);
+        assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), older_ones[i]);
+        link_close(&older);
+        for (int tries = 0; tries < ASKED_MAX && status == STATUS_BUSY; tries++, sleep_ms(ASK_PAUSE_MS))
+            status = open_named(address, "newer", &err); /* its connection may need a moment to end */
+        must(status, &err);
+        assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), postgres_schema_version());
+    }
+}
+
+/* A step that only adds waits for nobody. */
+static void test_a_step_that_adds_is_made_while_older_nodes_run(void **state)
+{
+    enum { OLDER = 8, NEWER = 10 };
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct postgres_link older = { 0 }, newer = { 0 };
+    (void)state;
+    postgres_server_schema(address);
+    older_node(address, OLDER, &older);
+    prepare_version(address, NEWER, &newer);
+    assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), NEWER);
+    link_close(&newer);
+    link_close(&older);
+}
+
+struct starting {
+    const char *address, *name;
+    struct error err;
+    enum status status;
+    pthread_t thread;
+};
+
+static void *start_named(void *context)
+{
+    struct starting *starting = context;
+    starting->status = open_named(starting->address, starting->name, &starting->err);
+    return NULL;
+}
+
+/* Newer nodes that are started together do not stand in each other's way, nor does an older one that is just leaving. */
+static void test_newer_nodes_are_started_together(void **state)
+{
+    static const char *const names[] = { "one", "two", "three" };
+    static const char preparing[] = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                                    " AND classid = hashtext('insist schema')::oid";
+    enum { OLDER = 7, NODES = COUNT_OF(names) };
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct postgres_link older = { 0 };
+    struct starting starting[NODES];
+    (void)state;
+    postgres_server_schema(address);
+    older_node(address, OLDER, &older);
+    for (int i = 0; i < NODES; i++) {
+        starting[i] = (struct starting){ .address = address, .name = names[i] };
+        assert_int_equal(pthread_create(&starting[i].thread, NULL, start_named, &starting[i]), 0);
+    }
+    for (int i = 0; i < ASKED_MAX && number_of(address, preparing) == 0; i++)
+        sleep_ms(1);
+    link_close(&older);
+    for (int i = 0; i < NODES; i++)
+        pthread_join(starting[i].thread, NULL);
+    for (int i = 0; i < NODES; i++)
+        check(starting[i].status == STATUS_OK, "%s: %s: %s", names[i], status_name(starting[i].status),
+              starting[i].err.text);
+    assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), postgres_schema_version());
+}
+
+/* ---- pages of events ---- */
+
+/* Pages lie in the table's own pages, and hold what they can; what is too large for that lies apart, and is read as any. */
+static void test_events_are_packed(void **state)
+{
+    (void)state;
+    enum { JOBS = 1000, LARGE_BYTES = EVENT_DATA_BYTES_MAX };
+    static struct store_op ops[JOBS];
+    static char ids[JOBS][16], large[LARGE_BYTES], text[32];
+    char address[POSTGRES_ADDRESS_BYTES];
+    size_t count;
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(ids[i], sizeof ids[i], "job%d", i);
+        ops[i] = insert_op(&f, "d", "t", ids[i]);
+    }
+    run_together(&f, ops, JOBS);
+    assert_true(rows_of(address, "event_page") <= JOBS / 50);
+    postgres_server_run(address, "SELECT pg_relation_size(reltoastrelid) FROM pg_class WHERE oid = 'event_page'::regclass",
+                        text, sizeof text);
+    assert_string_equal(text, "0");
+    for (int i = 0; i < LARGE_BYTES; i++)
+        large[i] = (char)('a' + (i * i / 7 + i) % 26);
+    for (int i = 0; i < 4; i++) { /* each begins a page, and the one behind it another */
+        ops[i] = (struct store_op){ .kind = OP_NOTE, .data = i % 2 ? SLICE("{}") : (struct slice){ large, sizeof large } };
+        ops[4 + i] = (struct store_op){ .kind = OP_DESTINATION,
+                                        .save = { .name = i % 2 ? SLICE("a") : SLICE("b"), .value = SLICE("v") },
+                                        .data = SLICE("{\"note\":\"x\"}") };
+    }
+    run_together(&f, ops, 8);
+    struct event *events = read_events(&f, JOBS, &count);
+    assert_int_equal(count, 8);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(events[i].data.len, i % 2 ? 2 : LARGE_BYTES);
+        check(slice_equal(events[4 + i].destination, i % 2 ? SLICE("a") : SLICE("b")), "event %d", i);
+    }
+    fixture_close(&f);
+}
+
+/* However few may go at once, a page that is cut holds the rest, and says of it what it said. */
+static void test_pages_are_cut(void **state)
+{
+    (void)state;
+    enum { JOBS = 70, AT_ONCE = 9 };
+    static struct store_op ops[JOBS];
+    static char ids[JOBS][16];
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct error err = { 0 };
+    struct trail_check check;
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(ids[i], sizeof ids[i], "job%d", i);
+        ops[i] = insert_op(&f, "d", "t", ids[i]);
+        ops[i].data = SLICE("{\"a\":1}");
+    }
+    run_together(&f, ops, JOBS);
+    f.now++;
+    const int64_t numbers[] = { 5, 30, 31, 69 };
+    for (int gone = 0; gone < JOBS;) {
+        size_t count, erased = 0;
+        struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = numbers, .count = COUNT_OF(numbers) } };
+        struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f.now, .max = AT_ONCE } };
+        assert_run(&f, &erase, STATUS_OK);
+        assert_int_equal(erase.erase.ret_erased, gone == 0 ? COUNT_OF(numbers) : 0);
+        assert_run(&f, &trim, STATUS_OK);
+        assert_int_equal(trim.trim.ret_deleted, JOBS - gone < AT_ONCE ? JOBS - gone : AT_ONCE);
+        gone += (int)trim.trim.ret_deleted;
+        struct event *events = read_events(&f, 0, &count);
+        assert_int_equal(events[0].number, gone + 1);
+        for (size_t i = 0; i < count && events[i].number <= JOBS; i++) {
+            check(slice_equal(events[i].job, slice_from(ids[events[i].number - 1])), "event %d", (int)events[i].number);
+            erased += events[i].erased;
+        }
+        assert_int_equal(erased, (gone < 5) + (gone < 30) + (gone < 31) + (gone < 69));
+        must(verify_at(address, NULL, 0, &check, &err), &err);
+    }
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_newer_store_is_left_alone),
+        cmocka_unit_test(test_an_older_store_is_brought_forward),
+        cmocka_unit_test(test_events_of_an_older_store_go_into_pages),
+        cmocka_unit_test(test_a_newer_node_waits_for_older_ones_to_be_stopped),
+        cmocka_unit_test(test_a_step_that_adds_is_made_while_older_nodes_run),
+        cmocka_unit_test(test_newer_nodes_are_started_together),
+        cmocka_unit_test(test_events_are_packed),
+        cmocka_unit_test(test_pages_are_cut),
+    };
+    const char *missing = postgres_server_missing();
+    if (missing) {
+        printf("1..0 # SKIP %s\n", missing);
+        return EXIT_SUCCESS;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
