@@ -1,5 +1,5 @@
 /*
- * events.h - events in pages, as the table event_page has them: a row for up to some seventy that a batch wrote one behind the
+ * events.h - events in pages, as event_page has them: a row for up to some seventy that a batch wrote one behind the
  * other, so that an event costs the server its bytes and little else. This is their SQL; event_append is in work.h.
  *
  * A page says once what is the same for all: the time, the form, and the destination of those that have no lane. The rest is
