@@ -14,6 +14,28 @@ import time
 
 WAIT_S = 60  # for anything: a machine may be busy
 
+# Where to press an element. Until `aim.end()` tells whether it was hit, whatever hits another one is heard by nobody.
+AIM = """((e) => {
+  if (!e?.getClientRects().length) return null;
+  e.scrollIntoView({ block: 'center' });
+  const kinds = ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click'];
+  let hit = false;
+  const hear = (event) => {
+    const on = e.contains(event.target);
+    if (!on) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    } else if (event.type === 'click') hit = true;
+  };
+  for (const kind of kinds) addEventListener(kind, hear, true);
+  window.aim = { end() {
+    for (const kind of kinds) removeEventListener(kind, hear, true);
+    return hit;
+  } };
+  const r = e.getClientRects()[0];
+  return [r.x + r.width / 2, r.y + r.height / 2];
+})(%s)"""
+
 
 class Browser:
     def __init__(self):
@@ -160,12 +182,21 @@ class Page:
 
     def click(self, selector):
         """As a user does: in the middle of what is seen, so that what is covered is not hit."""
-        place = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-            " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.order("Input.dispatchMouseEvent",
-                       {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1})
+        self.press(f"document.querySelector({json.dumps(selector)})")
+
+    def press(self, found):
+        """What the expression finds. A page that is being filled may move it away between a look and the press: then it is tried again."""
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end:
+            place = self.run(AIM % found)
+            if place:
+                for kind in ("mousePressed", "mouseReleased"):
+                    self.order("Input.dispatchMouseEvent",
+                               {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1})
+                if self.run("aim.end()"):
+                    return
+            self.browser.listen(0.05)
+        raise TimeoutError(f"it is not there, covered or never still: {found}")
 
     def type(self, text):
         self.order("Input.insertText", {"text": text})

@@ -56,10 +56,7 @@ class Scene:
                  f" [b.innerText.trim(), b.getAttribute('aria-label')].includes({json.dumps(title)}))")
         if not self.tap.check(self.page.until(f"!!{found}"), f"there is a button {title}", self.page.text("#view")):
             return
-        place = self.page.run(f"(() => {{ const e = {found}; e.scrollIntoView({{block: 'center'}}); const r = e.getClientRects()[0];"
-                              " return [r.x + r.width / 2, r.y + r.height / 2]; })()")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.page.order("Input.dispatchMouseEvent", {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1})
+        self.page.press(found)
 
     def confirm(self, says, values=None):
         self.tap.check(self.page.until("document.querySelector('#confirm').open"), "it asks first", self.page.text("#view"))
