@@ -78,6 +78,31 @@ def one_destination(scene):
     tap.check(page.until("!" + includes("#view .state", "Paused")), "and resumed", page.text("#view"))
 
 
+MINUTE = 60000
+STORM = {"id": "1", "entered_at": "1970-01-01T00:01:10.000Z", "summary": "storm"}
+ENDED = {**STORM, "restored_at": "1970-01-01T00:01:30.000Z"}
+BANDS = [  # a mode for each minute, incidents, and what is shown by 150 s: from when to when, and what
+    (None, [STORM], [[70000, 150000, "storm"]]),
+    ([None, None, None], [STORM], [[70000, 150000, "storm"]]),
+    (["normal", None, None], [STORM], [[70000, 150000, "storm"]]),
+    (["normal", "contingency", None], [STORM], [[60000, 120000, "Contingency"], [120000, 150000, "storm"]]),
+    (["normal", "contingency"], [STORM], [[60000, 120000, "Contingency"], [120000, 150000, "storm"]]),
+    (["normal", "contingency", "contingency"], [STORM], [[60000, 180000, "Contingency"]]),
+    ([None, "normal", "paused"], [STORM], [[120000, 180000, "Paused"]]),
+    (["normal", None, "normal"], [ENDED], [[70000, 90000, "storm"]]),
+    (["normal", "normal", None], [ENDED], []),
+    (["recovering", None, "recovering"], [], [[0, 60000, "Recovering"], [120000, 180000, "Recovering"]]),
+]
+
+
+def modes_stand_behind_charts(scene):
+    """Those that were noted; for a time that was not, as the minute that runs, what incidents tell."""
+    tap, page = scene.tap, scene.page
+    for modes, incidents, wanted in BANDS:
+        bands = page.run(f"import('/page/chart.js').then(m => m.bandsOf({json.dumps(modes)}, 0, {MINUTE}, {json.dumps(incidents)}, 150000).map(b => [b.from, b.to, b.name]))")
+        tap.check(bands == wanted, f"{modes} with {len(incidents)} incidents are {len(wanted)} bands", bands)
+
+
 def what_a_reader_keeps(scene):
     """Pins and views: in this browser alone, and still there when the page is loaded again."""
     tap, page = scene.tap, scene.page
@@ -377,7 +402,7 @@ def main():
         fill(scene)
         scene.open(WIDTHS[1])
         scene.page.until("document.querySelectorAll('#destinations tbody tr').length === 3")
-        for step in (now_is_worst_first, one_destination, what_a_reader_keeps, jobs_by_filter, one_job, dead_by_cause, watching, simulating, three_languages,
+        for step in (now_is_worst_first, one_destination, modes_stand_behind_charts, what_a_reader_keeps, jobs_by_filter, one_job, dead_by_cause, watching, simulating, three_languages,
                      keys_and_colours, everybody_can_use_every_screen, dead_letters_are_sent_back, three_nodes):
             step(scene)
         scene.nothing_odd()

@@ -12,17 +12,24 @@ const open = new Set(); // tables that somebody opened
 /* As the style sheet lays them out: two beside each other where there is room. */
 export const chartWidth = (room) => Math.max(260, matchMedia("(min-width: 70rem)").matches ? Math.floor((room - 58) / 2) : room - 36);
 
-/* Modes, a step each, as stretches; where none is known, those of incidents. */
-export function bandsOf(modes, from, step, incidents, now) {
-  const bands = [];
-  (modes || []).forEach((mode, i) => {
-    if (!mode || mode === "normal") return;
-    const last = bands.at(-1), start = from + i * step;
-    if (last && last.mode === mode && last.to === start) last.to += step;
-    else bands.push({ mode, from: start, to: start + step, css: mode, name: term("state", mode) });
+/* Steps of the same mode as stretches: [{mode, from, to}]; a mode is null where none was noted. */
+function stretches(modes, from, step) {
+  const out = [];
+  modes.forEach((mode, i) => {
+    const last = out.at(-1), start = from + i * step;
+    if (last && last.mode === (mode || null)) last.to += step;
+    else out.push({ mode: mode || null, from: start, to: start + step });
   });
-  if (modes?.some((mode) => mode)) return bands;
-  return incidents.map((one) => ({ css: "contingency", from: Date.parse(one.entered_at || one.first_sign_at), to: one.restored_at ? Date.parse(one.restored_at) : now, name: one.summary || one.id }));
+  return out;
+}
+
+/* Modes, a step each, as bands; where none was noted, as in the minute that runs, what incidents tell. */
+export function bandsOf(modes, from, step, incidents, now) {
+  const told = incidents.map((one) => ({ css: "contingency", from: Date.parse(one.entered_at || one.first_sign_at), to: one.restored_at ? Date.parse(one.restored_at) : now, name: one.summary || one.id }));
+  if (!modes?.some((mode) => mode)) return told;
+  const within = (gap) => told.map((one) => ({ ...one, from: Math.max(one.from, gap.from), to: Math.min(one.to, gap.to) })).filter((one) => one.from < one.to);
+  return [...stretches(modes, from, step), { mode: null, from: from + modes.length * step, to: Infinity }].flatMap((one) =>
+    one.mode ? (one.mode === "normal" ? [] : [{ ...one, css: one.mode, name: term("state", one.mode) }]) : within(one));
 }
 
 /* A round number at or above the greatest, whose half is whole too, so that the scale can be read. */
