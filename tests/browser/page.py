@@ -414,6 +414,42 @@ def each_part_stands_for_itself(scene):
     page.until(state_is("claims", "Normal"))
 
 
+def figures_may_come_last(scene):
+    """Those that all screens share, with who may do what: nothing is drawn before, whatever else has come and whatever is done meanwhile."""
+    tap = scene.tap
+    for hash_, asked, count, shown in (("#/", ("destinations", "alerts", "incidents"), 3, "#destinations"), ("#/tenants", ("tenants",), 1, "#view select"),
+                                       ("#/simulate", (), 0, "#simulate")):
+        page = Page(scene.browser)
+        page.order("Page.addScriptToEvaluateOnNewDocument", {"source": "window.came = 0; " + on_asking(
+            "if (path === 'v1/stats') return new Promise(done => { window.answer = () => plain(path, { ...options, signal: undefined }).then(done); });"
+            f" if ({json.dumps(asked)}.some(name => path.startsWith('v1/' + name))) return plain(path, options).then(r => r.text()).then(t => {{ came++; return new Response(t); }});")})
+        page.open(scene.address(hash_))
+        tap.check(page.until(f"!!window.answer && came >= {count}"), f"{hash_} has all but the figures that all screens share", page.text("body"))
+        # The page draws 150 ms after its window has another size, and what is set up later for the same time comes later.
+        page.run("new Promise(done => { addEventListener('resize', () => setTimeout(done, 150), { once: true }); dispatchEvent(new Event('resize')); })")
+        tap.check(not page.run(f"!!document.querySelector('{shown}')"), "it is not shown without them", page.text("#view"))
+        page.run("answer()")
+        tap.check(page.until(f"!!document.querySelector('{shown}')"), "but as soon as they are there", page.text("body"))
+        tap.check(not page.complaints, "without a complaint", page.complaints)
+        scene.browser.order("Target.closeTarget", {"targetId": page.target})
+
+
+def a_screen_can_be_refused_whole(scene):
+    """The first one, too, whose parts are refused one by one; it is asked for again when another view of it is chosen."""
+    tap, page = scene.tap, scene.page
+    page.run("location.hash = '#/nodes'")
+    page.until("document.querySelector('#view section')?.getAttribute('aria-label') === 'Nodes'")
+    page.run(on_asking("if (/^v1.(destinations|alerts|incidents)/.test(path)) return Promise.resolve(new Response('{\"detail\":\"not for you\"}', { status: 422 }));"))
+    for hash_ in ("#/", "#/?sort=name"):
+        page.run(f"location.hash = '{hash_}'; window.heard = false; addEventListener('hashchange', () => {{ heard = true; }}, {{ once: true }})")
+        tap.check(page.until("heard && document.querySelector('#view .problem')?.innerText === 'not for you' && document.title.startsWith('Nothing here')"),
+                  f"{hash_} says that it is refused", page.text("body"))
+    page.run(AS_BEFORE)
+    tap.check(page.until("!!document.querySelector('#destinations') && document.querySelector('#banner-text').innerText !== ''"),
+              "and is shown when it is refused no more", page.text("body"))
+    tap.check(page.run(f"!{BANNER}.startsWith('The page has a fault')"), "without a fault", page.text("#banner"))
+
+
 def a_fault_is_not_the_end(scene):
     """An answer that the page cannot show is told, and the page goes on asking."""
     tap, page = scene.tap, scene.page
@@ -589,8 +625,12 @@ def tokens_are_asked_for(scene):
     page.key("Enter", 13, "\r")
     tap.check(page.until("document.querySelector('tr[data-name=mail] .acts button')?.checkVisibility()"),
               "who may act is offered it", page.text("#destinations"))
+    page.run(on_asking("if (path === 'v1/stats') return new Promise(() => {});"))
     page.click("#forget")
-    tap.check(page.until("!document.querySelector('#login').hidden"), "it can be forgotten, too")
+    tap.check(page.run("!document.querySelector('#destinations, nav [data-count]') && document.title === 'insist' && document.querySelector('#about').innerText === ''"),
+              "forgotten, nothing stays of what it could see", page.text("body"))
+    tap.check(page.until("!document.querySelector('#login').hidden"), "and another is asked for, whichever question is refused first", page.text("body"))
+    page.run(AS_BEFORE)
     page.run("document.querySelector('#token').focus()")
     page.type("tenant-0123456789abcdef")
     page.key("Enter", 13, "\r")
@@ -629,6 +669,8 @@ def main():
             falls_back_to_asking(scene)
         no_screen_waits_for_another(scene)
         a_fault_is_not_the_end(scene)
+        figures_may_come_last(scene)
+        a_screen_can_be_refused_whole(scene)
         each_part_stands_for_itself(scene)
         scene.nothing_odd()
         corrections_change_nothing_else(scene)

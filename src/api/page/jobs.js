@@ -44,7 +44,7 @@ const nameOf = (job) => `${job.tenant}/${job.id}`;
 async function readOn(at, path, member, filter) {
   const of = path + query(filter), more = at.state.moreOf === of ? at.state.more : { rows: [], next: at.data.next };
   const page = await ask(path + query({ ...filter, limit: PAGE, cursor: more.next }));
-  if (at.state.firstOf !== of) return false; // another list is shown
+  if (at.state.firstOf !== of || at.data.refused) return false; // another list is shown, or none any more
   Object.assign(at.state, { moreOf: of, more: { rows: [...more.rows, ...page[member]], next: page.next } });
   at.data = { ...at.data, rows: [...at.data.rows, ...page[member]], next: page.next };
   redraw();

@@ -21,7 +21,7 @@ const TOKEN_KEY = "insist.token";
 export const known = { stats: null, scopes: null, tenant: null };
 export const events = []; // newest first
 export const line = { lastOk: 0, since: 0, failed: "", fault: "", streaming: false, needsToken: false }; // `fault`: of the page itself
-const hooks = { load: async () => {}, draw: () => {}, line: () => {}, event: () => {}, token: () => {} };
+const hooks = { load: async () => {}, draw: () => {}, line: () => {}, event: () => {}, token: () => {}, anew: () => {} };
 
 export const mayOperate = () => !known.scopes || known.scopes.includes("operate");
 export const mayHold = () => !known.tenant && mayOperate();
@@ -297,14 +297,15 @@ export function useToken(text) {
   line.needsToken = false;
   lastEventId = "";
   events.length = 0;
-  known.stats = null;
+  Object.assign(known, { stats: null, scopes: null, tenant: null });
   missing.clear();
+  hooks.anew();
   begun();
   follow();
   return true;
 }
 
-/* `given`: load, draw, line (how live it is has changed), event, token (one is needed). */
+/* `given`: load, draw, line (how live it is has changed), event, token (one is needed), anew (another asks from now on). */
 export function begin(given) {
   Object.assign(hooks, given);
   document.addEventListener("visibilitychange", () => {

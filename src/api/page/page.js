@@ -37,15 +37,28 @@ async function go() {
   const asked = location.hash;
   const module = await import(`./${file}.js`);
   if (location.hash !== asked) return; // another was chosen while its file came
-  at = { ...address, screen: module[part], state: same ? at.state : {}, data: same ? at.data : null };
+  at = { ...address, screen: module[part], state: same ? at.state : {}, data: same && !at.data?.refused ? at.data : null };
   drawNav();
   if (!same) {
-    $("view").replaceChildren(el("p", { class: "hint", text: t("asking") }));
+    tellAsking();
     scrollTo(0, 0);
     if (document.activeElement !== $("find-text")) $("view").focus({ preventScroll: true });
   } else if (at.data) drawScreen();
   $("confirm").close();
   if (!(same && at.data && at.screen.chooses)) begun(); // who only chooses from what is there need not ask for it again
+}
+
+const tellAsking = () => $("view").replaceChildren(el("p", { class: "hint", text: t("asking") }));
+
+/* What another token could see is neither shown nor kept, and answers to it that come late change nothing. */
+function anew() {
+  at = at && { ...at, state: {}, data: null, parts: null };
+  document.title = "insist";
+  set($("about"), "");
+  set($("news"), "");
+  tellAsking();
+  drawNav();
+  drawBanner();
 }
 
 async function load() {
@@ -60,8 +73,9 @@ async function load() {
   }
 }
 
+/* Not before the figures that all screens share, however early its own are there: they tell who may do what, too. */
 function drawScreen() {
-  if (!at?.data) return;
+  if (!at?.data || !known.stats) return;
   const { refused } = at.data;
   const content = refused ? el("section", { class: "panel" }, el("h2", { text: t("nothing_here") }),
       el("p", { class: "problem", text: refused.status === 403 ? t("may_not_read", { why: refused.message }) : refused.status === 422 || refused.type !== "not_found" ? refused.message : t("not_there") }))
@@ -69,8 +83,8 @@ function drawScreen() {
   const wanted = el("div", { id: "view", tabindex: -1 }, content);
   place($("view"), wanted);
   show($("login"), false);
-  const name = refused ? t("nothing_here") : at.screen.title(at);
-  const title = `${at.screen.alarm?.(at) || name} – insist`;
+  const name = refused ? t("nothing_here") : at.screen.alarm?.(at) || at.screen.title(at);
+  const title = `${name} – insist`;
   if (document.title !== title) document.title = title;
 }
 
@@ -225,4 +239,4 @@ onRedraw(() => {
 });
 addEventListener("hashchange", go);
 await go();
-begin({ load, draw, line: drawLine, token: needToken, event: () => {} });
+begin({ load, draw, line: drawLine, token: needToken, event: () => {}, anew });

@@ -63,7 +63,7 @@ function thinned(all, stepMs, wanted) {
 
 /* What the destination itself did in a time of the same length, for the same charts. */
 async function realOf(name, spanMs) {
-  if (!known.stats.destinations.some((one) => one.name === name)) return null;
+  if (!known.stats?.destinations.some((one) => one.name === name)) return null;
   const to = serverNow(), step = spanMs <= 2 * 86400e3 ? 60 : 3600;
   const history = await askIfThere(`v1/destinations/${encodeURIComponent(name)}/history` + query({ from: new Date(to - spanMs).toISOString(), to: new Date(to).toISOString(), step }), "history");
   if (!history) return null;
