@@ -331,6 +331,42 @@ static void test_pages_are_cut(void **state)
     fixture_close(&f);
 }
 
+/* The head that a chain keeps, and what a job names, may be of a page that is gone: the next one is of another chain. */
+static void test_what_is_gone_is_not_looked_for_in_another_chain(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct store_op take = { .kind = OP_TAKE, .own = { .destination = SLICE("") } };
+    size_t count;
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    put(&a, "old");
+    note_in(&a, "{}");
+    note_in(&b, "{}");
+    note_in(&b, "{}");
+    assert_run(&b, &take, STATUS_OK);
+    b.now += MINUTE_MS;
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = b.now, .max = 100 } };
+    assert_run(&b, &trim, STATUS_OK);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM event WHERE chain = 1"), 0);
+    assert_true(job_exists(&b, "t", "old"));
+    read_history(&b, "t", "old", &count);
+    assert_int_equal(count, 0);
+    const int64_t gone = ((int64_t)1 << EVENT_CHAIN_SHIFT) + 1;
+    struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = &gone, .count = 1 } };
+    assert_run(&b, &erase, STATUS_OK);
+    assert_int_equal(erase.erase.ret_erased + erase.erase.ret_left, 0);
+    note_in(&a, "{\"note\":\"of the end\"}");
+    fixture_drop(&a);
+    postgres_server_run(address, "DELETE FROM event_page WHERE last >> 40 = 1", NULL, 0);
+    a = fixture_on(store_at(address, &one));
+    struct event *events = read_events(&a, (int64_t)1 << EVENT_CHAIN_SHIFT, &count);
+    assert_true(count > 0 && slice_has_prefix(events[0].data, SLICE("{\"note\":\"trail_broken\"")));
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_newer_nodes_are_started_together),
         cmocka_unit_test(test_events_are_packed),
         cmocka_unit_test(test_pages_are_cut),
+        cmocka_unit_test(test_what_is_gone_is_not_looked_for_in_another_chain),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

@@ -1,6 +1,6 @@
 /*
- * events.h - events in pages, as event_page has them: a row for up to some seventy that a batch wrote one behind the
- * other, so that an event costs the server its bytes and little else. This is their SQL; event_append is in work.h.
+ * events.h - events in pages, as the table event_page has them: a row for up to some seventy that a batch wrote one behind
+ * the other, so that an event costs the server its bytes and little else. This is their SQL; event_append is in work.h.
  *
  * A page says once what is the same for all: the time, the form, and the destination of those that have no lane. The rest is
  * an array, or bytes of one length end to end. Data has its salt in front. A page is found by its last number, which has
@@ -32,12 +32,15 @@ enum page_column {
     " p.previous[i] AS previous, p.form, substring(p.hashes FROM i * 32 - 31 FOR 32) AS hash,"                              \
     " CASE WHEN p.form > 0 THEN nullif(substring(p.data[i] FROM 1 FOR 16), '') END AS salt, p.digests[i] AS digest,"        \
     " p.destination, p.jobs[i] AS job, CASE WHEN p.form > 0 THEN substring(p.data[i] FROM 17) ELSE p.data[i] END AS data"
-#define EVENT_AT(NUMBER)                                                                                                    \
-    " CROSS JOIN LATERAL (SELECT " EVENT_OF_PAGE " FROM (SELECT *, (" NUMBER " - first + 1)::int AS i FROM event_page"      \
-    " WHERE last >= " NUMBER " ORDER BY last LIMIT 1) p WHERE p.i > 0) v"
+/* A place in a page. Where that is damaged, or of the next chain, it would be more than 32 bits hold. */
+#define IN_PAGE(PLACE) "least(greatest(" PLACE ", 0), 1 << 20)::int"
+#define EVENT_OF_NUMBER(NUMBER)                                                                                             \
+    "(SELECT " EVENT_OF_PAGE " FROM (SELECT *, " IN_PAGE(NUMBER " - first + 1") " AS i"                                     \
+    " FROM event_page WHERE last >= " NUMBER " ORDER BY last LIMIT 1) p WHERE p.i > 0)"
+#define EVENT_AT(NUMBER) " CROSS JOIN LATERAL " EVENT_OF_NUMBER(NUMBER) " v"
 #define EVENTS_AFTER(NUMBER, MAX)                                                                                           \
-    "SELECT " EVENT_OF_PAGE " FROM (SELECT * FROM event_page WHERE last > " NUMBER " ORDER BY last LIMIT " MAX ") p"        \
-    " CROSS JOIN LATERAL generate_series(greatest(1, " NUMBER " - p.first + 2)::int, (p.last - p.first + 1)::int) i"        \
-    " LIMIT " MAX
+    "SELECT " EVENT_OF_PAGE " FROM (SELECT * FROM event_page WHERE last > " NUMBER                                          \
+    " ORDER BY last LIMIT " MAX ") p CROSS JOIN LATERAL generate_series(greatest(1, " IN_PAGE(NUMBER " - p.first + 2") ")," \
+    " " IN_PAGE("p.last - p.first + 1") ") i LIMIT " MAX
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "store/postgres/claimed.h"
+#include "store/postgres/events.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/inspect.h"
 #include "store/postgres/move.h"
@@ -235,14 +236,13 @@ static enum status lanes_read(struct postgres_store *store, struct error *err)
 static enum status facts_read(struct postgres_store *store, bool *ret_whole, struct error *err)
 {
     PGresult *answer;
-    char sql[800];
+    char sql[2400];
     snprintf(sql, sizeof sql,
              "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
              " (SELECT max(at) FROM (SELECT (SELECT at FROM event_page WHERE last >= h.id::bigint << %d"
              " AND last < (h.id + 1)::bigint << %d ORDER BY last DESC LIMIT 1) AS at"
              " FROM chain h) n), c.number = c.id::bigint << %d OR c.number <= coalesce(t.number, 0)"
-             " OR EXISTS (SELECT 1 FROM (SELECT *, (c.number - first)::int AS i FROM event_page WHERE last >= c.number"
-             " ORDER BY last LIMIT 1) p WHERE p.i >= 0 AND substring(p.hashes FROM p.i * 32 + 1 FOR 32) = c.hash),"
+             " OR EXISTS (SELECT 1 FROM " EVENT_OF_NUMBER("c.number") " v WHERE v.hash = c.hash),"
              " EXISTS (SELECT 1 FROM chained)"
              " FROM chain c LEFT JOIN trimmed t ON t.chain = c.id WHERE c.id = %" PRId64,
              EVENT_CHAIN_SHIFT, EVENT_CHAIN_SHIFT, EVENT_CHAIN_SHIFT, store->chain);

@@ -270,9 +270,8 @@ static const char step_11[] =
     " FROM event_page p CROSS JOIN LATERAL generate_series(1, (p.last - p.first + 1)::int) i;"
     /* NULL: there is nothing to erase. What the hash of a plain one covers stays (form 0). */
     "CREATE FUNCTION insist_event_erase(bigint) RETURNS smallint LANGUAGE plpgsql AS $$ DECLARE page bigint; i int; f smallint;"
-    " BEGIN SELECT p.last, ($1 - p.first + 1)::int, p.form INTO page, i, f FROM"
-    " (SELECT * FROM event_page WHERE last >= $1 ORDER BY last LIMIT 1 FOR UPDATE) p"
-    " WHERE p.first <= $1 AND p.data[($1 - p.first + 1)::int] <> '' AND p.digests[($1 - p.first + 1)::int] IS NULL;"
+    " BEGIN SELECT p.last, p.place, p.form INTO page, i, f FROM (SELECT *, least(greatest($1 - first + 1, 0), 1 << 20)::int AS place"
+    " FROM event_page WHERE last >= $1 ORDER BY last LIMIT 1 FOR UPDATE) p WHERE p.place > 0 AND p.data[p.place] <> '' AND p.digests[p.place] IS NULL;"
     " IF f > 0 THEN UPDATE event_page SET digests = array_fill(NULL::bytea, ARRAY[cardinality(data)])"
     " WHERE last = page AND digests IS NULL;"
     " UPDATE event_page SET digests[i] = sha256(data[i]), data[i] = '' WHERE last = page; END IF;"
