@@ -367,6 +367,74 @@ static void test_what_is_gone_is_not_looked_for_in_another_chain(void **state)
     fixture_drop(&b);
 }
 
+/* What somebody may make of the page of events 1 to 6, of which the fifth was erased; 3 and 6 have no data. */
+static const char *const damages_of_a_page[] = {
+    /* clang-format off */
+    "types = set_byte(types, 1, 3)", "types = types || '\\x01'", "types = substring(types FROM 2)",
+    "states = set_byte(states, 1, 3)", "states = states || '\\x00'", "states = substring(states FROM 1 FOR 1)",
+    "states = ''", "attempts[2] = 1", "attempts[2] = NULL", "attempts = attempts || 0::bigint", "attempts = attempts[1:1]",
+    "attempts = '{}'", "attempts = ARRAY[attempts]", "attempts = '[0:5]={0,0,0,0,0,0}'", "attempts = '[2:7]={0,0,0,0,0,0}'",
+    "previous[1] = 1", "previous[1] = NULL", "previous = previous || 0::bigint", "previous = previous[2:]", "lanes[1] = 0",
+    "lanes[1] = 99", "lanes[4] = NULL", "lanes = lanes || 0::bigint", "lanes = lanes[:4]", "lanes[4] = 1", "jobs[1] = 'x'",
+    "jobs[4] = NULL", "jobs = jobs || ''::bytea", "jobs = jobs[:4]", "jobs[1] = ''", "data[1] = ''", "data[1] = 'x'",
+    "data[1] = data[1] || ' '", "data[1] = set_byte(data[1], 0, 77)", "data[3] = NULL", "data[3] = 'x'",
+    "data = data || ''::bytea", "data = data[:4]", "data[1] = NULL", "data[3] = sha256('x')", "data[5] = 'x'",
+    "digests[5] = sha256('x')", "digests[5] = NULL", "digests = NULL", "digests[5] = 'x'", "digests[1] = sha256('x')",
+    "digests = digests || NULL::bytea", "digests = digests[5:]", "digests[3] = sha256('')", "digests = ARRAY[digests]",
+    "hashes = set_byte(hashes, 0, get_byte(hashes, 0) # 1)", "hashes = hashes || sha256('x')",
+    "hashes = substring(hashes FROM 2)", "hashes = substring(hashes FROM 1 FOR 160)", "hashes = ''", "first = first + 1",
+    "first = first - 1", "first = -1::bigint << 60", "first = 1::bigint << 60", "last = last + 1", "last = last - 1",
+    "last = 1::bigint << 60", "at = at + 1", "form = 0", "form = 2", "form = 7", "form = -1", "destination = 'x'",
+    /* clang-format on */
+};
+
+/* Each part of a page is one that a verification reads: what somebody changes in the table is told, and never read as if it
+ * was not. */
+static void test_damaged_pages_are_told(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES], sql[400];
+    struct error err = { 0 };
+    struct trail_check check;
+    size_t count;
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    struct store_op ops[] = {
+        insert_op(&f, "d", "t", "a"),
+        insert_op(&f, "d", "t", "b"),
+        insert_op(&f, "d", "t", "c"),
+        { .kind = OP_NOTE, .data = SLICE("{\"a\":1}") },
+        { .kind = OP_NOTE, .data = SLICE("{\"b\":1}") },
+        { .kind = OP_NOTE, .data = SLICE("") },
+    };
+    ops[2].data = SLICE("");
+    const int64_t fifth = 5;
+    struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = &fifth, .count = 1 } };
+    run_together(&f, ops, COUNT_OF(ops));
+    assert_run(&f, &erase, STATUS_OK);
+    ops[0] = insert_op(&f, "d", "t", "of another page");
+    run_together(&f, (struct store_op[]){ ops[0], ops[5] }, 2);
+    fixture_close(&f);
+    assert_int_equal(rows_of(address, "event_page"), 2);
+    must(verify_at(address, NULL, 0, &check, &err), &err);
+    assert_int_equal(check.erased, 1);
+    postgres_server_run(address, "CREATE TABLE as_it_was AS SELECT * FROM event_page", NULL, 0);
+    for (size_t i = 0; i < COUNT_OF(damages_of_a_page); i++) {
+        snprintf(sql, sizeof sql, "UPDATE event_page SET %s WHERE last = 6", damages_of_a_page[i]);
+        postgres_server_run(address, sql, NULL, 0);
+        enum status status = verify_at(address, NULL, 0, &check, &err);
+        check(status == STATUS_CORRUPT || status == STATUS_INVALID, "%s: %s: %s", damages_of_a_page[i], status_name(status),
+              err.text);
+        postgres_server_run(address, "SELECT count(v) FROM event v", NULL, 0); /* who looks at it sees what there is */
+        postgres_server_run(address, "TRUNCATE event_page; INSERT INTO event_page SELECT * FROM as_it_was", NULL, 0);
+    }
+    must(verify_at(address, NULL, 0, &check, &err), &err);
+    f = fixture_on(store_at(address, &plain));
+    struct event *events = read_events(&f, 0, &count);
+    assert_true(count == 8 && events[4].erased);
+    fixture_drop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_events_are_packed),
         cmocka_unit_test(test_pages_are_cut),
         cmocka_unit_test(test_what_is_gone_is_not_looked_for_in_another_chain),
+        cmocka_unit_test(test_damaged_pages_are_told),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

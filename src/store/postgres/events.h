@@ -25,21 +25,31 @@ enum page_column {
     PAGE_HASHES,
 };
 
+/*
+ * A page with what is asked of all of it: whether its parts are of one length. What somebody has damaged has events of no
+ * type, which every reader refuses.
+ */
+#define PAGE_OF_EVENTS                                                                                                      \
+    "*, last - first + 1 = ALL (ARRAY[octet_length(types), octet_length(states), cardinality(lanes),"                       \
+    " cardinality(attempts), cardinality(previous), cardinality(jobs), cardinality(data),"                                  \
+    " coalesce(cardinality(digests), cardinality(jobs))]) AND octet_length(hashes) = (last - first + 1) * 32 AS whole"
 /* One event, the i-th of the page p; the one of a number; and so many behind it, page after page in their order. */
 #define EVENT_OF_PAGE                                                                                                       \
     "(p.last >> 40)::int AS chain, p.first + i - 1 AS number, p.at, nullif(p.lanes[i], 0) AS lane,"                         \
-    " get_byte(p.types, i - 1) AS type, get_byte(p.states, i - 1) AS state, p.attempts[i] AS attempt,"                      \
+    " CASE WHEN p.whole AND num_nulls(p.lanes[i], p.attempts[i], p.previous[i], p.jobs[i], p.data[i]) = 0"                  \
+    " THEN get_byte(p.types, i - 1) END AS type,"                                                                           \
+    " CASE WHEN p.whole THEN get_byte(p.states, i - 1) END AS state, p.attempts[i] AS attempt,"                             \
     " p.previous[i] AS previous, p.form, substring(p.hashes FROM i * 32 - 31 FOR 32) AS hash,"                              \
     " CASE WHEN p.form > 0 THEN nullif(substring(p.data[i] FROM 1 FOR 16), '') END AS salt, p.digests[i] AS digest,"        \
     " p.destination, p.jobs[i] AS job, CASE WHEN p.form > 0 THEN substring(p.data[i] FROM 17) ELSE p.data[i] END AS data"
 /* A place in a page. Where that is damaged, or of the next chain, it would be more than 32 bits hold. */
 #define IN_PAGE(PLACE) "least(greatest(" PLACE ", 0), 1 << 20)::int"
 #define EVENT_OF_NUMBER(NUMBER)                                                                                             \
-    "(SELECT " EVENT_OF_PAGE " FROM (SELECT *, " IN_PAGE(NUMBER " - first + 1") " AS i"                                     \
+    "(SELECT " EVENT_OF_PAGE " FROM (SELECT " PAGE_OF_EVENTS ", " IN_PAGE(NUMBER " - first + 1") " AS i"                    \
     " FROM event_page WHERE last >= " NUMBER " ORDER BY last LIMIT 1) p WHERE p.i > 0)"
 #define EVENT_AT(NUMBER) " CROSS JOIN LATERAL " EVENT_OF_NUMBER(NUMBER) " v"
 #define EVENTS_AFTER(NUMBER, MAX)                                                                                           \
-    "SELECT " EVENT_OF_PAGE " FROM (SELECT * FROM event_page WHERE last > " NUMBER                                          \
+    "SELECT " EVENT_OF_PAGE " FROM (SELECT " PAGE_OF_EVENTS " FROM event_page WHERE last > " NUMBER                         \
     " ORDER BY last LIMIT " MAX ") p CROSS JOIN LATERAL generate_series(greatest(1, " IN_PAGE(NUMBER " - p.first + 2") ")," \
     " " IN_PAGE("p.last - p.first + 1") ") i LIMIT " MAX
 

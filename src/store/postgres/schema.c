@@ -244,7 +244,7 @@ static const char step_10[] =
 /*
  * Events lie in pages, a row for up to some seventy that a batch has written one after the other: for each a byte of `types`
  * and of `states`, 32 of `hashes`, and an element of each array, that of `data` with 16 bytes of salt in front (but in
- * form 0). `digests` is there when the data of one was erased. The view shows them one by one.
+ * form 0). `digests` is there when the data of one was erased. The view shows them one by one, as events.h does.
  */
 static const char step_11[] =
     "CREATE TABLE event_page (first bigint NOT NULL, last bigint PRIMARY KEY, at bigint NOT NULL, form smallint NOT NULL,"
@@ -263,11 +263,16 @@ static const char step_11[] =
     " GROUP BY at, form, destination, run, number >> 5;"
     "DROP TABLE event; DROP TYPE event_row, queue_row, lease_row, count_row;"
     "CREATE VIEW event AS SELECT (p.last >> 40)::int AS chain, p.first + i - 1 AS number, p.at, nullif(p.lanes[i], 0) AS lane,"
-    " get_byte(p.types, i - 1) AS type, get_byte(p.states, i - 1) AS state, p.attempts[i] AS attempt,"
+    " CASE WHEN p.whole AND num_nulls(p.lanes[i], p.attempts[i], p.previous[i], p.jobs[i], p.data[i]) = 0"
+    " THEN get_byte(p.types, i - 1) END AS type,"
+    " CASE WHEN p.whole THEN get_byte(p.states, i - 1) END AS state, p.attempts[i] AS attempt,"
     " p.previous[i] AS previous, p.form, substring(p.hashes FROM i * 32 - 31 FOR 32) AS hash,"
     " CASE WHEN p.form > 0 THEN nullif(substring(p.data[i] FROM 1 FOR 16), '') END AS salt, p.digests[i] AS digest,"
     " p.destination, p.jobs[i] AS job, CASE WHEN p.form > 0 THEN substring(p.data[i] FROM 17) ELSE p.data[i] END AS data"
-    " FROM event_page p CROSS JOIN LATERAL generate_series(1, (p.last - p.first + 1)::int) i;"
+    " FROM (SELECT *, last - first + 1 = ALL (ARRAY[octet_length(types), octet_length(states), cardinality(lanes),"
+    " cardinality(attempts), cardinality(previous), cardinality(jobs), cardinality(data),"
+    " coalesce(cardinality(digests), cardinality(jobs))]) AND octet_length(hashes) = (last - first + 1) * 32 AS whole"
+    " FROM event_page OFFSET 0) p CROSS JOIN LATERAL generate_series(1, least(greatest(p.last - p.first + 1, 0), 1 << 20)::int) i;"
     /* NULL: there is nothing to erase. What the hash of a plain one covers stays (form 0). */
     "CREATE FUNCTION insist_event_erase(bigint) RETURNS smallint LANGUAGE plpgsql AS $$ DECLARE page bigint; i int; f smallint;"
     " BEGIN SELECT p.last, p.place, p.form INTO page, i, f FROM (SELECT *, least(greatest($1 - first + 1, 0), 1 << 20)::int AS place"
