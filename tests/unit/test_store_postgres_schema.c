@@ -6,6 +6,7 @@
 #include "store/postgres/handle.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/schema.h"
+#include "store/postgres/statement.h"
 #include "support/check.h"
 #include "support/postgres_fixture.h"
 #include "support/line_server.h"
@@ -435,6 +436,34 @@ static void test_damaged_pages_are_told(void **state)
     fixture_drop(&f);
 }
 
+/* A trim that may take so many reads no more pages than have them, and none that are young. */
+static void test_a_trim_reads_what_it_may_take(void **state)
+{
+    static const struct {
+        int before, max, pages;
+    } rows[] = { { 1000, 10, 1 }, { 1000, 21, 3 }, { 1000, 2, 1 }, { 2, 1000, 3 }, { 0, 1000, 0 } };
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES], whole[4000], sql[4600];
+    postgres_server_schema(address);
+    struct store *store = store_at(address, &plain);
+    store->ops->close(store);
+    postgres_server_run(
+        address,
+        "INSERT INTO event_page SELECT n * 10 + 1, n * 10 + 10, n, 1, '', '', '', '{}', '{}', '{}', '', '{}', '{}'"
+        " FROM generate_series(0, 99) n; INSERT INTO chain SELECT 1, term, batch, number, hash, mark, 0, 0 FROM chain",
+        NULL, 0);
+    snprintf(whole, sizeof whole, "%s; PREPARE oldest (bigint, bigint) AS %s", postgres_settings_writer,
+             postgres_text(ASK_OLDEST_EVENTS)->sql);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(sql, sizeof sql,
+                 "BEGIN; %s; EXECUTE oldest(%d, %d); SELECT pg_stat_get_xact_tuples_fetched('event_page_pkey'::regclass)",
+                 whole, rows[i].before, rows[i].max);
+        int64_t read = number_of(address, sql);
+        check(read > 0 && read <= rows[i].pages + 1, "row %zu: %d pages", i,
+              (int)read); /* and the one that tells whether two are old */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_pages_are_cut),
         cmocka_unit_test(test_what_is_gone_is_not_looked_for_in_another_chain),
         cmocka_unit_test(test_damaged_pages_are_told),
+        cmocka_unit_test(test_a_trim_reads_what_it_may_take),
     };
     const char *missing = postgres_server_missing();
     if (missing) {

@@ -164,14 +164,19 @@ static const struct postgres_text texts[POSTGRES_STATEMENTS] = {
         " WHERE h.session = ANY ($1)"
         " AND (e.until <= $4 OR (e.owner = ''::bytea AND $5 > 0 AND CASE WHEN e.session = 0 THEN e.token < $5 ELSE"
         " NOT EXISTS (SELECT 1 FROM node n WHERE n.session = e.session) END)) ORDER BY e.until, e.seq LIMIT $6" },
-    /* Of each chain that has two that are old: of one that has less none goes. */
+    /*
+     * Of each chain that has two that are old: of one that has less none goes. Page by page, until there are enough or they
+     * are young; in their order, as the loops give them.
+     */
     [ASK_OLDEST_EVENTS] = { "oldest_events", "ii",
         "SELECT v.first, v.last, v.at, v.hashes FROM (SELECT id, coalesce((SELECT number FROM trimmed WHERE chain = id),"
         " id::bigint << 40) AS gone FROM chain WHERE id >= 0 OFFSET 0) c CROSS JOIN LATERAL (SELECT at FROM event_page"
-        " WHERE last > c.gone + 1 AND last < (c.id + 1)::bigint << 40 ORDER BY last LIMIT 1) o"
-        " CROSS JOIN LATERAL (SELECT * FROM (SELECT *, sum(last - first + 1) OVER (ORDER BY last) - (last - first + 1) AS before"
-        " FROM (SELECT first, last, at, hashes FROM event_page WHERE last > c.gone AND last < (c.id + 1)::bigint << 40"
-        " ORDER BY last LIMIT $2) p) s WHERE before < $2) v WHERE o.at < $1" }, /* in their order, as the loops give them */
+        " WHERE last > c.gone + 1 AND last < (c.id + 1)::bigint << 40 ORDER BY last LIMIT 1) o CROSS JOIN LATERAL"
+        " (WITH RECURSIVE w AS ((SELECT first, last, at, hashes, last - first + 1 AS events FROM event_page"
+        " WHERE last > c.gone AND last < (c.id + 1)::bigint << 40 ORDER BY last LIMIT 1)"
+        " UNION ALL SELECT n.first, n.last, n.at, n.hashes, w.events + n.last - n.first + 1 FROM w CROSS JOIN LATERAL"
+        " (SELECT first, last, at, hashes FROM event_page WHERE last > w.last AND last < (c.id + 1)::bigint << 40"
+        " ORDER BY last LIMIT 1) n WHERE w.events < $2 AND w.at < $1) SELECT * FROM w) v WHERE o.at < $1" },
     [ASK_TRIMMED] = { "ask_trimmed", "",
         "SELECT number, hash FROM trimmed WHERE chain >= 0 ORDER BY chain LIMIT 64" },
     [ASK_ERASE_EVENTS] = { "erase_events", "I",
