@@ -8,8 +8,8 @@
 #include "store/postgres/schema.h"
 #include "store/postgres/statement.h"
 #include "support/check.h"
-#include "support/postgres_fixture.h"
 #include "support/line_server.h"
+#include "support/postgres_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,10 +84,30 @@ static void test_an_older_store_is_brought_forward(void **state)
     }
 }
 
+/* So many notes as large as may be, in one batch. */
+static void large_notes(struct store_fixture *f, size_t count)
+{
+    enum { LARGE_BYTES = EVENT_DATA_BYTES_MAX };
+    static char large[LARGE_BYTES];
+    struct store_op ops[20];
+    assert_true(count <= COUNT_OF(ops));
+    for (int i = 0; i < LARGE_BYTES; i++)
+        large[i] = (char)('a' + (i * i / 7 + i) % 26);
+    for (size_t i = 0; i < count; i++)
+        ops[i] = (struct store_op){ .kind = OP_NOTE, .data = { large, sizeof large } };
+    run_together(f, ops, count);
+}
+
+/* How many bytes the data of one page has at most. */
+static int64_t largest_page(const char *address)
+{
+    return number_of(address, "SELECT max((SELECT sum(octet_length(x)) FROM unnest(data) x)) FROM event_page");
+}
+
 /* A trail with jobs of a batch and others, whose beginning has gone and of which two were erased; where it ends in time. */
 static instant trail_write(const char *address)
 {
-    enum { JOBS = 150 };
+    enum { JOBS = 150, LARGE = 20 };
     struct store_fixture f = fixture_on(store_at(address, &plain));
     struct store_op ops[JOBS], note = { .kind = OP_DESTINATION, .save = { .name = SLICE("d"), .value = SLICE("{}") } };
     const int64_t numbers[] = { 20, 21 };
@@ -101,6 +121,7 @@ static instant trail_write(const char *address)
     assert_run(&f, &note, STATUS_OK);
     f.now++;
     put(&f, "later");
+    large_notes(&f, LARGE);
     struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f.now, .max = 7 } };
     struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = numbers, .count = COUNT_OF(numbers) } };
     assert_run(&f, &trim, STATUS_OK);
@@ -136,7 +157,7 @@ static void copy_into(const char *address, const char *schema)
 static void test_events_of_an_older_store_go_into_pages(void **state)
 {
     (void)state;
-    enum { OF_ROWS = 10 };
+    enum { OF_ROWS = 10, PAGE_BYTES = 8000 };
     char now[POSTGRES_ADDRESS_BYTES], old[POSTGRES_ADDRESS_BYTES], schema[64], sql[200];
     struct postgres_link link = { 0 };
     struct error err = { 0 };
@@ -154,12 +175,48 @@ static void test_events_of_an_older_store_go_into_pages(void **state)
     must(verify_at(old, NULL, 0, &after, &err), &err);
     assert_int_equal(after.at.number, before.at.number);
     assert_memory_equal(after.at.hash, before.at.hash, EVENT_HASH_BYTES);
-    assert_true(rows_of(old, "event_page") < 15);
+    assert_true(rows_of(old, "event_page") < 15 + 20);
+    assert_true(largest_page(old) < EVENT_DATA_BYTES_MAX + PAGE_BYTES); /* one that is read in part is read as a whole */
     snprintf(sql, sizeof sql, "SELECT count(*) FROM (SELECT * FROM event EXCEPT SELECT * FROM %s.event) x", schema);
     assert_int_equal(number_of(old, sql), 0);
     f.now = last;
     put(&f, "and on it goes");
     fixture_close(&f);
+}
+
+/* An event that was damaged before is so afterwards, and none beside it. */
+static void test_a_damaged_event_of_an_older_store_stays_alone(void **state)
+{
+    static const char *const damages[] = { "hash = '\\x00'", "hash = hash || '\\x00'", "type = type + 256",
+                                           "salt = '\\x01'" };
+    (void)state;
+    enum { OF_ROWS = 10 };
+    char now[POSTGRES_ADDRESS_BYTES], schema[64], sql[300];
+    postgres_server_schema(now);
+    trail_write(now);
+    postgres_server_run(now, "SELECT current_schema()", schema, sizeof schema);
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        char old[POSTGRES_ADDRESS_BYTES];
+        struct postgres_link link = { 0 };
+        struct error err = { 0 };
+        struct trail_check check;
+        postgres_server_schema(old);
+        prepare_version(old, OF_ROWS, &link);
+        link_close(&link);
+        copy_into(old, schema);
+        snprintf(sql, sizeof sql, "UPDATE event SET %s WHERE number = 30", damages[i]);
+        postgres_server_run(old, sql, NULL, 0);
+        struct store *store = store_at(old, &plain);
+        store->ops->close(store);
+        enum status status = verify_at(old, NULL, 0, &check, &err);
+        check(status == STATUS_CORRUPT && strstr(err.text, "event 30 "), "%s: %s: %s", damages[i], status_name(status),
+              err.text);
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM event v JOIN %s.event o USING (number) WHERE v.hash IS DISTINCT FROM o.hash"
+                 " OR v.type IS DISTINCT FROM o.type OR v.salt IS DISTINCT FROM o.salt",
+                 schema);
+        assert_int_equal(number_of(old, sql), 1);
+    }
 }
 
 /* ---- versions of nodes ---- */
@@ -332,42 +389,6 @@ static void test_pages_are_cut(void **state)
     fixture_close(&f);
 }
 
-/* The head that a chain keeps, and what a job names, may be of a page that is gone: the next one is of another chain. */
-static void test_what_is_gone_is_not_looked_for_in_another_chain(void **state)
-{
-    (void)state;
-    char address[POSTGRES_ADDRESS_BYTES];
-    const struct store_settings one = node_named("one"), two = node_named("two");
-    struct store_op take = { .kind = OP_TAKE, .own = { .destination = SLICE("") } };
-    size_t count;
-    postgres_server_schema(address);
-    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
-    put(&a, "old");
-    note_in(&a, "{}");
-    note_in(&b, "{}");
-    note_in(&b, "{}");
-    assert_run(&b, &take, STATUS_OK);
-    b.now += MINUTE_MS;
-    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = b.now, .max = 100 } };
-    assert_run(&b, &trim, STATUS_OK);
-    assert_int_equal(number_of(address, "SELECT count(*) FROM event WHERE chain = 1"), 0);
-    assert_true(job_exists(&b, "t", "old"));
-    read_history(&b, "t", "old", &count);
-    assert_int_equal(count, 0);
-    const int64_t gone = ((int64_t)1 << EVENT_CHAIN_SHIFT) + 1;
-    struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = &gone, .count = 1 } };
-    assert_run(&b, &erase, STATUS_OK);
-    assert_int_equal(erase.erase.ret_erased + erase.erase.ret_left, 0);
-    note_in(&a, "{\"note\":\"of the end\"}");
-    fixture_drop(&a);
-    postgres_server_run(address, "DELETE FROM event_page WHERE last >> 40 = 1", NULL, 0);
-    a = fixture_on(store_at(address, &one));
-    struct event *events = read_events(&a, (int64_t)1 << EVENT_CHAIN_SHIFT, &count);
-    assert_true(count > 0 && slice_has_prefix(events[0].data, SLICE("{\"note\":\"trail_broken\"")));
-    fixture_drop(&a);
-    fixture_drop(&b);
-}
-
 /* What somebody may make of the page of events 1 to 6, of which the fifth was erased; 3 and 6 have no data. */
 static const char *const damages_of_a_page[] = {
     /* clang-format off */
@@ -436,6 +457,42 @@ static void test_damaged_pages_are_told(void **state)
     fixture_drop(&f);
 }
 
+/* The head that a chain keeps, and what a job names, may be of a page that is gone: the next one is of another chain. */
+static void test_what_is_gone_is_not_looked_for_in_another_chain(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const struct store_settings one = node_named("one"), two = node_named("two");
+    struct store_op take = { .kind = OP_TAKE, .own = { .destination = SLICE("") } };
+    size_t count;
+    postgres_server_schema(address);
+    struct store_fixture a = fixture_on(store_at(address, &one)), b = fixture_on(store_at(address, &two));
+    put(&a, "old");
+    note_in(&a, "{}");
+    note_in(&b, "{}");
+    note_in(&b, "{}");
+    assert_run(&b, &take, STATUS_OK);
+    b.now += MINUTE_MS;
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = b.now, .max = 100 } };
+    assert_run(&b, &trim, STATUS_OK);
+    assert_int_equal(number_of(address, "SELECT count(*) FROM event WHERE chain = 1"), 0);
+    assert_true(job_exists(&b, "t", "old"));
+    read_history(&b, "t", "old", &count);
+    assert_int_equal(count, 0);
+    const int64_t gone = ((int64_t)1 << EVENT_CHAIN_SHIFT) + 1;
+    struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = &gone, .count = 1 } };
+    assert_run(&b, &erase, STATUS_OK);
+    assert_int_equal(erase.erase.ret_erased + erase.erase.ret_left, 0);
+    note_in(&a, "{\"note\":\"of the end\"}");
+    fixture_drop(&a);
+    postgres_server_run(address, "DELETE FROM event_page WHERE last >> 40 = 1", NULL, 0);
+    a = fixture_on(store_at(address, &one));
+    struct event *events = read_events(&a, (int64_t)1 << EVENT_CHAIN_SHIFT, &count);
+    assert_true(count > 0 && slice_has_prefix(events[0].data, SLICE("{\"note\":\"trail_broken\"")));
+    fixture_drop(&a);
+    fixture_drop(&b);
+}
+
 /* A trim that may take so many reads no more pages than have them, and none that are young. */
 static void test_a_trim_reads_what_it_may_take(void **state)
 {
@@ -470,13 +527,14 @@ int main(void)
         cmocka_unit_test(test_a_newer_store_is_left_alone),
         cmocka_unit_test(test_an_older_store_is_brought_forward),
         cmocka_unit_test(test_events_of_an_older_store_go_into_pages),
+        cmocka_unit_test(test_a_damaged_event_of_an_older_store_stays_alone),
         cmocka_unit_test(test_a_newer_node_waits_for_older_ones_to_be_stopped),
         cmocka_unit_test(test_a_step_that_adds_is_made_while_older_nodes_run),
         cmocka_unit_test(test_newer_nodes_are_started_together),
         cmocka_unit_test(test_events_are_packed),
         cmocka_unit_test(test_pages_are_cut),
-        cmocka_unit_test(test_what_is_gone_is_not_looked_for_in_another_chain),
         cmocka_unit_test(test_damaged_pages_are_told),
+        cmocka_unit_test(test_what_is_gone_is_not_looked_for_in_another_chain),
         cmocka_unit_test(test_a_trim_reads_what_it_may_take),
     };
     const char *missing = postgres_server_missing();

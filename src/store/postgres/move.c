@@ -115,9 +115,10 @@ static const struct kind_sql kinds[MOVE_KINDS] = {
             " string_agg(hash, ''::bytea ORDER BY n),"
             " CASE WHEN bool_or(digest IS NOT NULL) THEN array_agg(digest ORDER BY n) END,"
             " array_agg(job ORDER BY n), array_agg(coalesce(salt, ''::bytea) || data ORDER BY n)"
-            " FROM (SELECT *, n - row_number() OVER (PARTITION BY at, form, destination ORDER BY n) AS run FROM " UNNEST_11
-            ", $12, $13, $14) x(n, at, lane, type, state, attempt, previous, form, hash, salt, digest, destination, job, data)) v"
-            " GROUP BY at, form, destination, run, n >> 5",
+            " FROM (SELECT *, n - row_number() OVER w AS run, sum(octet_length(job) + octet_length(data)"
+            " + coalesce(octet_length(digest), 0) + 100) OVER w / 7000 AS part FROM " UNNEST_11 /* as of step 11 */
+            ", $12, $13, $14) x(n, at, lane, type, state, attempt, previous, form, hash, salt, digest, destination, job, data)"
+            " WINDOW w AS (PARTITION BY at, form, destination ORDER BY n)) v GROUP BY at, form, destination, run, part",
             { 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } } } },
     [MOVE_ARCHIVE] = {
         "SELECT a.event, l.tenant, v.job FROM (SELECT event FROM archive WHERE event > $1 ORDER BY event LIMIT $3) a"

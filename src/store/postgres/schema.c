@@ -244,7 +244,8 @@ static const char step_10[] =
 /*
  * Events lie in pages, a row for up to some seventy that a batch has written one after the other: for each a byte of `types`
  * and of `states`, 32 of `hashes`, and an element of each array, that of `data` with 16 bytes of salt in front (but in
- * form 0). `digests` is there when the data of one was erased. The view shows them one by one, as events.h does.
+ * form 0). `digests` is there when the data of one was erased. The view shows them one by one, as events.h does. Of an older
+ * store a page has no more than some 7,000 bytes but for a large event, and what was damaged stays so, alone.
  */
 static const char step_11[] =
     "CREATE TABLE event_page (first bigint NOT NULL, last bigint PRIMARY KEY, at bigint NOT NULL, form smallint NOT NULL,"
@@ -253,14 +254,16 @@ static const char step_11[] =
     " jobs bytea[] NOT NULL, data bytea[] NOT NULL, digests bytea[])"
     " WITH (toast_tuple_target = 8160);"
     "INSERT INTO event_page SELECT min(number), max(number), at, form, destination,"
-    " string_agg(set_byte(decode('00', 'hex'), 0, type), ''::bytea ORDER BY number),"
-    " string_agg(set_byte(decode('00', 'hex'), 0, state), ''::bytea ORDER BY number), array_agg(coalesce(lane, 0)::bigint ORDER BY number),"
+    " string_agg(set_byte(decode('00', 'hex'), 0, least(type & 32767, 255)), ''::bytea ORDER BY number),"
+    " string_agg(set_byte(decode('00', 'hex'), 0, least(state & 32767, 255)), ''::bytea ORDER BY number),"
+    " array_agg(coalesce(lane, 0)::bigint ORDER BY number),"
     " array_agg(attempt::bigint ORDER BY number), array_agg(previous ORDER BY number),"
-    " string_agg(hash, ''::bytea ORDER BY number),"
+    " string_agg(CASE WHEN octet_length(hash) = 32 THEN hash ELSE decode(repeat('00', 32), 'hex') END, ''::bytea ORDER BY number),"
     " array_agg(job ORDER BY number), array_agg(coalesce(salt, ''::bytea) || data ORDER BY number),"
     " CASE WHEN bool_or(digest IS NOT NULL) THEN array_agg(digest ORDER BY number) END"
-    " FROM (SELECT *, number - row_number() OVER (PARTITION BY at, form, destination ORDER BY number) AS run FROM event) v"
-    " GROUP BY at, form, destination, run, number >> 5;"
+    " FROM (SELECT *, number - row_number() OVER w AS run,"
+    " sum(octet_length(job) + octet_length(data) + coalesce(octet_length(digest), 0) + 100) OVER w / 7000 AS part"
+    " FROM event WINDOW w AS (PARTITION BY at, form, destination ORDER BY number)) v GROUP BY at, form, destination, run, part;"
     "DROP TABLE event; DROP TYPE event_row, queue_row, lease_row, count_row;"
     "CREATE VIEW event AS SELECT (p.last >> 40)::int AS chain, p.first + i - 1 AS number, p.at, nullif(p.lanes[i], 0) AS lane,"
     " CASE WHEN p.whole AND num_nulls(p.lanes[i], p.attempts[i], p.previous[i], p.jobs[i], p.data[i]) = 0"
