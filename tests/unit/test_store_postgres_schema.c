@@ -521,6 +521,53 @@ static void test_a_trim_reads_what_it_may_take(void **state)
     }
 }
 
+/* Two who erase in one page, and one who erases in a page that is being cut: each finds its event. */
+static void test_a_page_is_changed_by_one_after_the_other(void **state)
+{
+    static const char before[] = "BEGIN; %s; SELECT insist_event_erase(20)",
+                      cut[] = "PREPARE cut (bigint) AS %s; EXECUTE cut(10)";
+    (void)state;
+    enum { EVENTS = 40 };
+    for (int i = 0; i < 2; i++) {
+        char address[POSTGRES_ADDRESS_BYTES], sql[2000], first[1600] = "SELECT insist_event_erase(21)";
+        struct store_op ops[EVENTS];
+        const int64_t numbers[] = { 5, 20, 21, 30 };
+        struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = numbers, .count = COUNT_OF(numbers) } };
+        struct applying applying;
+        struct error err = { 0 };
+        postgres_server_schema(address);
+        struct store_fixture f = fixture_on(store_at(address, &plain));
+        for (int n = 0; n < EVENTS; n++)
+            ops[n] = (struct store_op){ .kind = OP_NOTE, .data = SLICE("{\"a\":1}") };
+        run_together(&f, ops, EVENTS);
+        postgres_server_run(address, "CREATE TABLE as_it_was AS SELECT * FROM event", NULL, 0);
+        struct postgres_link link = { 0 };
+        char whole[POSTGRES_ADDRESS_BYTES + 16];
+        snprintf(whole, sizeof whole, "postgres:%s", address);
+        must(link_open(&link, whole, postgres_settings_writer, LINK_ANSWER_MS, &err), &err);
+        if (i == 1)
+            snprintf(first, sizeof first, cut, postgres_text(WRITE_EVENTS_CUT)->sql);
+        snprintf(sql, sizeof sql, before, first);
+        must(link_run(&link, sql, &err), &err);
+        applying_begin(&applying, &f, &erase, 1);
+        while (number_of(address, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0)
+            sleep_ms(1);
+        must(link_run(&link, "COMMIT", &err), &err);
+        applying_end(&applying);
+        must(applying.status, &applying.err);
+        assert_int_equal(erase.erase.ret_erased, 2); /* 5 and 30, or 21 and 30 */
+        link_close(&link);
+        assert_int_equal(number_of(address, "SELECT count(*) FROM event WHERE digest IS NOT NULL"), i == 0 ? 4 : 3);
+        assert_int_equal(number_of(address,
+                                   "SELECT count(*) FROM event v JOIN as_it_was o USING (number) WHERE v.hash <> o.hash OR"
+                                   " v.digest <> sha256(o.salt || o.data) OR v.digest IS NULL AND v.data <> o.data"
+                                   " OR (v.digest IS NULL) = (number IN (5, 20, 21, 30))"),
+                         0);
+        assert_int_equal(rows_of(address, "event"), i == 0 ? EVENTS : EVENTS - 10);
+        fixture_drop(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_damaged_pages_are_told),
         cmocka_unit_test(test_what_is_gone_is_not_looked_for_in_another_chain),
         cmocka_unit_test(test_a_trim_reads_what_it_may_take),
+        cmocka_unit_test(test_a_page_is_changed_by_one_after_the_other),
     };
     const char *missing = postgres_server_missing();
     if (missing) {
