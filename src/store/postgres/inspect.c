@@ -1,5 +1,6 @@
 #include "store/postgres/inspect.h"
 
+#include "store/postgres/events.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/reader.h"
@@ -308,9 +309,9 @@ static const struct {
               " <> (coalesce(j.stored, 0), coalesce(j.pending, 0), coalesce(j.running, 0), coalesce(j.waiting, 0),"
               " coalesce(j.dead, 0), coalesce(j.ready, 0))" },
     { "a job's last event does not tell its state",
-      JOB_NOW "SELECT j.seq FROM job_now j LEFT JOIN event v ON v.number = j.event"
+      JOB_NOW "SELECT j.seq FROM job_now j LEFT JOIN LATERAL " EVENT_OF_NUMBER("j.event") " v ON true"
               " WHERE j.event > coalesce((SELECT number FROM trimmed WHERE chain = (j.event >> 40)::int), 0)"
-              " AND (v.number IS NULL OR v.state <> j.state)" },
+              " AND v.state IS DISTINCT FROM j.state" },
     { "a dead letter does not say why", "SELECT seq FROM state WHERE state = 5 AND (last_error = '' OR dead_at IS NULL)" },
 };
 
