@@ -3,6 +3,7 @@
  * is tested with all the others'.
  */
 #include "store/inspect.h"
+#include "store/postgres/handle.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/schema.h"
 #include "store/postgres/statement.h"
@@ -473,6 +474,51 @@ static void test_the_documents_queries_run(void **state)
     fixture_close(&f);
 }
 
+/* How often the writer's connection was given that statement. */
+static int64_t times_sent(struct store_fixture *f, enum postgres_statement statement)
+{
+    struct postgres_link *link = &((struct postgres_store *)f->store)->link;
+    struct error err = { 0 };
+    char sql[160];
+    PGresult *answer;
+    snprintf(sql, sizeof sql, "SELECT generic_plans FROM pg_prepared_statements WHERE name = '%s'", postgres_text(statement)->name);
+    assert_int_equal(PQsendQueryParams(link->conn, sql, 0, NULL, NULL, NULL, NULL, 0), 1);
+    link->awaited++;
+    must(link_flush(link, true, &err), &err);
+    must(link_answer(link, &answer, &err), &err);
+    must(link_drain(link, &err), &err);
+    int64_t times = strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
+    PQclear(answer);
+    return times;
+}
+
+/* However large the jobs of a batch are, no statement is much larger than one of them; and of each all is kept. */
+static void test_large_jobs_go_one_after_the_other(void **state)
+{
+    (void)state;
+    enum { JOBS = 6, LARGE_BYTES = 300 << 10 };
+    static const enum postgres_statement statements[] = { WRITE_JOBS_BARE, WRITE_JOBS };
+    static char large[LARGE_BYTES];
+    char address[POSTGRES_ADDRESS_BYTES], ids[JOBS][16];
+    memset(large, 'x', sizeof large);
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    for (size_t with = 0; with < COUNT_OF(statements); with++) {
+        struct store_op ops[JOBS];
+        for (int i = 0; i < JOBS; i++) {
+            snprintf(ids[i], sizeof ids[i], "job%zu-%d", with, i);
+            ops[i] = insert_op(&f, "d", "t", ids[i]);
+            ops[i].insert.payload = (struct slice){ large, sizeof large };
+            ops[i].insert.correlation_id = with ? SLICE("c") : SLICE("");
+        }
+        run_together(&f, ops, JOBS);
+        assert_int_equal(times_sent(&f, statements[with]), JOBS);
+        for (int i = 0; i < JOBS; i++)
+            assert_int_equal(read_job(&f, "t", ids[i]).payload.len, LARGE_BYTES);
+    }
+    fixture_close(&f);
+}
+
 /* ---- what goes ---- */
 
 /* Jobs of so many tenants come, are delivered and forgotten. */
@@ -704,6 +750,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_cannot_be_reached),
         cmocka_unit_test(test_what_is_refused_at_the_door),
         cmocka_unit_test(test_the_documents_queries_run),
+        cmocka_unit_test(test_large_jobs_go_one_after_the_other),
         cmocka_unit_test(test_tenants_that_came_once_leave_no_rows),
         cmocka_unit_test(test_nodes_that_came_once_leave_no_rows),
         cmocka_unit_test(test_chains_name_each_other),
