@@ -49,7 +49,7 @@ static void page_begin(struct postgres_params *page, const struct event *event, 
     params_bytes(page, PAGE_DESTINATION, destination);
 }
 
-static void byte_put(struct postgres_params *page, enum page_column column, int value)
+static void byte_put(struct postgres_params *page, int column, int value)
 {
     const char byte = (char)value;
     params_bytes(page, column, (struct slice){ &byte, 1 });
