@@ -5,10 +5,12 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* ---- hashes ---- */
 
@@ -147,6 +149,37 @@ void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *eve
 {
     assert(event->form != EVENT_FORM_KEYED);
     trail_chain(NULL, before, event);
+}
+
+void trail_seals_begin(struct trail_seals *seals, struct slice secret)
+{
+    assert(!seals->key && seals->salts_left == 0);
+    seals->key = secret.len > 0 ? &seals->own_key : NULL;
+    if (seals->key)
+        trail_key_init(&seals->own_key, secret);
+}
+
+static enum status salt_take(struct trail_seals *seals, unsigned char ret_salt[EVENT_SALT_BYTES], struct error *err)
+{
+    assert(seals->salts_left <= TRAIL_SALTS_AT_ONCE);
+    if (seals->salts_left == 0) {
+        if (getrandom(seals->salts, sizeof seals->salts, 0) != (ssize_t)sizeof seals->salts)
+            return error_set(err, STATUS_NO_MEMORY, "cannot get random numbers: %s", strerror(errno));
+        seals->salts_left = TRAIL_SALTS_AT_ONCE;
+    }
+    memcpy(ret_salt, seals->salts[--seals->salts_left], EVENT_SALT_BYTES);
+    return STATUS_OK;
+}
+
+enum status trail_seal(struct trail_seals *seals, const unsigned char before[EVENT_HASH_BYTES], struct event *event,
+                       struct error *err)
+{
+    assert(event->number > 0);
+    event->form = seals->key ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
+    enum status status = event->data.len > 0 ? salt_take(seals, event->salt, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        trail_chain(seals->key, before, event);
+    return status;
 }
 
 /* ---- heads ---- */

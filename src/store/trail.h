@@ -24,6 +24,7 @@ enum {
     TRAIL_EXPECTED_MAX = 64,
     TRAIL_TRIMMED_BYTES = 200, /* the data of a trim's event */
     TRAIL_CHAINS_MAX = 64,     /* that are checked, and named, together */
+    TRAIL_SALTS_AT_ONCE = 64,  /* drawn by one system call */
     EVENT_ID_BYTES = 44,
 };
 
@@ -43,6 +44,19 @@ void trail_key_init(struct trail_key *key, struct slice secret);
 
 /* As event_chain; `key` NULL: as events without one. */
 void trail_chain(const struct trail_key *key, const unsigned char before[EVENT_HASH_BYTES], struct event *event);
+
+/* What a store seals its events with. It stays where it was begun. */
+struct trail_seals {
+    const struct trail_key *key; /* NULL: there is none */
+    struct trail_key own_key;
+    unsigned char salts[TRAIL_SALTS_AT_ONCE][EVENT_SALT_BYTES];
+    size_t salts_left;
+};
+/* `secret` empty: there is no key. */
+void trail_seals_begin(struct trail_seals *seals, struct slice secret);
+/* Form, salt and hash of the event behind the one with that hash. STATUS_NO_MEMORY: there are no random numbers. */
+enum status trail_seal(struct trail_seals *seals, const unsigned char before[EVENT_HASH_BYTES], struct event *event,
+                       struct error *err) MUST_CHECK;
 
 /* What is left of an event's data when that is erased; a digest of it. Not of EVENT_FORM_PLAIN. */
 void trail_data_digest(const struct event *event, unsigned char ret_digest[EVENT_HASH_BYTES]);

@@ -4,22 +4,7 @@
 #include "store/postgres/work.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/random.h>
-
-static enum status salt_take(struct postgres_batch *batch, unsigned char ret_salt[EVENT_SALT_BYTES])
-{
-    struct postgres_store *store = batch->store;
-    assert(store->seals.salts_left <= SALTS_AT_ONCE);
-    if (store->seals.salts_left == 0) {
-        if (getrandom(store->seals.salts, sizeof store->seals.salts, 0) != (ssize_t)sizeof store->seals.salts)
-            return error_set(batch->err, STATUS_NO_MEMORY, "cannot get random numbers: %s", strerror(errno));
-        store->seals.salts_left = SALTS_AT_ONCE;
-    }
-    memcpy(ret_salt, store->seals.salts[--store->seals.salts_left], EVENT_SALT_BYTES);
-    return STATUS_OK;
-}
 
 /* A row of this many bytes, and what its columns need besides, fits one of the server's own pages: a larger one is cut in
  * pieces. */
@@ -91,14 +76,9 @@ enum status event_append(struct postgres_batch *batch, struct event *event, int6
     struct postgres_store *store = batch->store;
     event->number = store->progress.event_last + 1;
     event->at = batch->now;
-    event->form = store->seals.key_set ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
-    if (event->data.len > 0) {
-        enum status status = salt_take(batch, event->salt);
-        if (status != STATUS_OK)
-            return status;
-    }
-    trail_chain(store->seals.key_set ? &store->seals.key : NULL, store->progress.event_hash, event);
-    enum status status = event_put(batch, event, lane);
+    enum status status = trail_seal(&store->seals, store->progress.event_hash, event, batch->err);
+    if (status == STATUS_OK)
+        status = event_put(batch, event, lane);
     if (status != STATUS_OK)
         return status;
     store->progress.event_last = event->number;

@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 
 enum {
-    SALTS_AT_ONCE = 64,
     SEQ_BLOCK = 4096, /* numbers that the sequence gives at once: as many as a batch can need */
     TOKEN_BLOCK = 1048576,
     LANE_BLOCK = 64,
@@ -98,12 +97,7 @@ struct postgres_store {
     struct postgres_progress progress, saved;
     struct { struct postgres_block seqs, tokens, lanes; } ids;
     struct postgres_params params[POSTGRES_STATEMENTS]; /* of the writer's */
-    struct {
-        struct trail_key key; /* if key_set */
-        bool key_set;
-        unsigned char salts[SALTS_AT_ONCE][EVENT_SALT_BYTES];
-        size_t salts_left;
-    } seals;
+    struct trail_seals seals;
     bool has_chains;      /* there are, or were, jobs with a key */
     bool in_doubt;        /* a batch was answered STATUS_AWAY, and nobody has asked yet */
     struct error failure; /* .status is not STATUS_OK: the store may not be used any more */

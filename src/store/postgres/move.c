@@ -292,7 +292,7 @@ static void extra_put(struct postgres_params *params, int place, const struct po
     } else {
         struct trail_head head = { .number = row[1].number };
         memcpy(head.hash, row[2].bytes.data, row[2].bytes.len < sizeof head.hash ? row[2].bytes.len : sizeof head.hash);
-        trail_head_mark(store->seals.key_set ? &store->seals.key : NULL, &head, bytes);
+        trail_head_mark(store->seals.key, &head, bytes);
         len = EVENT_HASH_BYTES;
     }
     params_bytes(params, place, (struct slice){ (const char *)bytes, len });

@@ -421,9 +421,7 @@ enum status store_postgres_open(struct slice rest, const struct store_settings *
         return status;
     store->settings = *settings;
     store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
-    store->seals.key_set = settings->audit_key.len > 0;
-    if (store->seals.key_set)
-        trail_key_init(&store->seals.key, settings->audit_key);
+    trail_seals_begin(&store->seals, settings->audit_key);
     status = store->own_tenant && node_name(store, settings)
                  ? store_start(store, err)
                  : error_set(err, STATUS_NO_MEMORY, "no memory for a store");

@@ -460,7 +460,7 @@ enum status batch_seal(struct postgres_batch *batch)
     if (status != STATUS_OK)
         return status;
     memcpy(head.hash, store->progress.event_hash, EVENT_HASH_BYTES);
-    trail_head_mark(store->seals.key_set ? &store->seals.key : NULL, &head, mark);
+    trail_head_mark(store->seals.key, &head, mark);
     struct postgres_params *params = batch_params(batch, WRITE_SEAL);
     params_int(params, 0, store->chain);
     params_int(params, 1, store->term.number);

@@ -18,7 +18,6 @@ enum {
     BUSY_TIMEOUT_MS = 5000, /* a reader waits so long while the log is being recovered */
     LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
     LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
-    SALTS_AT_ONCE = 64, /* drawn by one system call */
     CHECKPOINT_PAGES = 8192, /* 32 MB: long enough that a page written often is written back once */
 };
 
@@ -126,14 +125,10 @@ struct sqlite_vacuum {
     int64_t event;   /* the newest when it was last looked */
 };
 
-/* What events are sealed with. */
-struct sqlite_seals {
-    struct trail_key key; /* if key_set */
-    bool key_set;
-    unsigned char salts[SALTS_AT_ONCE][EVENT_SALT_BYTES];
-    size_t salts_left;
-    int64_t head_number; /* of the head that is saved in the file */
-    instant head_at;     /* when it was written */
+/* The trail's end, as it was last saved in the file; `number` -1: it was not. */
+struct sqlite_head {
+    int64_t number;
+    instant at;
 };
 
 struct sqlite_store {
@@ -151,7 +146,8 @@ struct sqlite_store {
     struct sqlite_helds held;
     struct sqlite_progress progress, saved;
     struct sqlite_log_state log;
-    struct sqlite_seals seals;
+    struct trail_seals seals;
+    struct sqlite_head head;
     struct sqlite_vacuum vacuum;
     instant newest_at;    /* of the newest event when the store was opened; INSTANT_NONE: none */
     instant spare_at;     /* when the spare file was last looked at */

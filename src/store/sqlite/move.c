@@ -223,7 +223,7 @@ static struct move_value extra_of(const struct sqlite_store *store, enum move_ki
         return (struct move_value){ .null = true };
     struct trail_head head = { .number = row[1].number };
     memcpy(head.hash, row[2].bytes.data, row[2].bytes.len < sizeof head.hash ? row[2].bytes.len : sizeof head.hash);
-    trail_head_mark(store->seals.key_set ? &store->seals.key : NULL, &head, mark);
+    trail_head_mark(store->seals.key, &head, mark);
     return (struct move_value){ .bytes = { (const char *)mark, EVENT_HASH_BYTES } };
 }
 

@@ -626,7 +626,7 @@ enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event,
     struct sqlite_progress *progress = &batch->store->progress;
     event->number = progress->event_last + 1;
     event->at = batch->now;
-    enum status status = sqlite_trail_seal(batch, event);
+    enum status status = trail_seal(&batch->store->seals, progress->event_hash, event, batch->err);
     if (status == STATUS_OK)
         status = event_add(batch, event, lane);
     if (status != STATUS_OK)

@@ -1,5 +1,5 @@
 /*
- * seal.h - the events' chain: sealed, trimmed, its head saved.
+ * seal.h - the events' chain: trimmed, its head saved.
  */
 #ifndef STORE_SQLITE_SEAL_H
 #define STORE_SQLITE_SEAL_H
@@ -10,8 +10,6 @@ enum { HEAD_EVERY_MS = 1000 };
 
 /* When a store is opened: notes what went wrong with its trail meanwhile, and what was trimmed by an older program. */
 enum status sqlite_trail_begin(struct sqlite_store *store, struct error *err) MUST_CHECK;
-/* Form, salt and hash of the event that comes next. */
-enum status sqlite_trail_seal(struct sqlite_batch *batch, struct event *event) MUST_CHECK;
 /* Within a batch: keeps the head, unless that was done just now. */
 enum status sqlite_trail_keep(struct sqlite_batch *batch, bool at_once) MUST_CHECK;
 /* The same in a transaction of its own, if the head has moved. A full disk is no failure. */

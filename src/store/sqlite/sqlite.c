@@ -345,7 +345,7 @@ static enum status handle_new(struct slice place, struct sqlite_store **ret_stor
     }
     store->lock_fd = store->file_fd = store->log.index_fd = store->folder.fd = -1;
     store->spare_at = INSTANT_NONE;
-    store->newest_at = store->seals.head_at = INSTANT_NONE;
+    store->newest_at = store->head.at = INSTANT_NONE;
     if (asprintf(&store->path, "%s%.*s", folder, SLICE_ARG(place)) < 0) {
         store->path = NULL;
         store_free(store);
@@ -376,9 +376,7 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
         return status;
     store->settings = *settings;
     store->lanes.own_tenant = settings->own_tenant;
-    store->seals.key_set = settings->audit_key.len > 0;
-    if (store->seals.key_set)
-        trail_key_init(&store->seals.key, settings->audit_key);
+    trail_seals_begin(&store->seals, settings->audit_key);
     store->log.checkpoint_pages = CHECKPOINT_PAGES;
     store->log.reserve_pages = LOG_RESERVE_PAGES;
     status = sqlite_file_check(store->path, err);
@@ -422,8 +420,8 @@ static void sqlite_close(struct store *base)
     struct error err;
     if (!store)
         return;
-    if (store->failure.status == STATUS_OK && store->seals.head_at != INSTANT_NONE &&
-        sqlite_trail_settle(store, store->seals.head_at, &err) != STATUS_OK)
+    if (store->failure.status == STATUS_OK && store->head.at != INSTANT_NONE &&
+        sqlite_trail_settle(store, store->head.at, &err) != STATUS_OK)
         sqlite_store_fail(store, &err);
     store_free(store); /* closing the last connection writes the log back, unless the store has failed */
 }

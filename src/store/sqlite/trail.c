@@ -10,36 +10,7 @@
 #include "store/sqlite/statement.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/random.h>
-
-static enum status salt_take(struct sqlite_batch *batch, unsigned char ret_salt[EVENT_SALT_BYTES])
-{
-    assert(batch->store->seals.salts_left <= SALTS_AT_ONCE);
-    struct sqlite_store *store = batch->store;
-    if (store->seals.salts_left == 0) {
-        if (getrandom(store->seals.salts, sizeof store->seals.salts, 0) != (ssize_t)sizeof store->seals.salts)
-            return error_set(batch->err, STATUS_NO_MEMORY, "cannot get random numbers: %s", strerror(errno));
-        store->seals.salts_left = SALTS_AT_ONCE;
-    }
-    memcpy(ret_salt, store->seals.salts[--store->seals.salts_left], EVENT_SALT_BYTES);
-    return STATUS_OK;
-}
-
-enum status sqlite_trail_seal(struct sqlite_batch *batch, struct event *event)
-{
-    assert(event->number == batch->store->progress.event_last + 1);
-    struct sqlite_store *store = batch->store;
-    event->form = store->seals.key_set ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
-    if (event->data.len > 0) {
-        enum status status = salt_take(batch, event->salt);
-        if (status != STATUS_OK)
-            return status;
-    }
-    trail_chain(store->seals.key_set ? &store->seals.key : NULL, store->progress.event_hash, event);
-    return STATUS_OK;
-}
 
 struct trail_head sqlite_store_head(struct store *base)
 {
@@ -51,7 +22,7 @@ struct trail_head sqlite_store_head(struct store *base)
 
 static bool head_is_fresh(const struct sqlite_store *store, instant now)
 {
-    return store->seals.head_at != INSTANT_NONE && now >= store->seals.head_at && now - store->seals.head_at < HEAD_EVERY_MS;
+    return store->head.at != INSTANT_NONE && now >= store->head.at && now - store->head.at < HEAD_EVERY_MS;
 }
 
 enum status sqlite_trail_keep(struct sqlite_batch *batch, bool at_once)
@@ -61,16 +32,16 @@ enum status sqlite_trail_keep(struct sqlite_batch *batch, bool at_once)
     struct trail_head head = sqlite_store_head(&store->base);
     unsigned char mark[EVENT_HASH_BYTES];
     sqlite3_stmt *statement = store->statements[STATEMENT_HEAD_WRITE];
-    if (!at_once && (head.number == store->seals.head_number || head_is_fresh(store, batch->now)))
+    if (!at_once && (head.number == store->head.number || head_is_fresh(store, batch->now)))
         return STATUS_OK;
-    trail_head_mark(store->seals.key_set ? &store->seals.key : NULL, &head, mark);
+    trail_head_mark(store->seals.key, &head, mark);
     sqlite3_bind_int64(statement, 1, head.number);
     sqlite3_bind_blob(statement, 2, head.hash, EVENT_HASH_BYTES, SQLITE_TRANSIENT);
     sqlite3_bind_blob(statement, 3, mark, EVENT_HASH_BYTES, SQLITE_TRANSIENT);
     enum status status = sqlite_run(batch, STATEMENT_HEAD_WRITE);
     if (status == STATUS_OK) { /* after a rollback it is older than this says, which costs a second */
-        store->seals.head_number = head.number;
-        store->seals.head_at = batch->now;
+        store->head.number = head.number;
+        store->head.at = batch->now;
     }
     return status;
 }
@@ -103,7 +74,7 @@ enum status sqlite_trail_note(struct sqlite_store *store, instant now, const cha
     if (status == STATUS_OK)
         status = sqlite_run(&batch, STATEMENT_COMMIT);
     if (status != STATUS_OK) {
-        store->seals.head_number = -1;
+        store->head.number = -1;
         store->progress = saved;
         sqlite_rows_clear(store);
         if (!sqlite3_get_autocommit(store->db))
@@ -117,7 +88,7 @@ enum status sqlite_trail_settle(struct sqlite_store *store, instant now, struct 
 {
     assert(sqlite3_get_autocommit(store->db));
     static const char *const none[] = { NULL };
-    if (store->seals.head_number == store->progress.event_last)
+    if (store->head.number == store->progress.event_last)
         return STATUS_OK;
     enum status status = sqlite_trail_note(store, now, NULL, none, err);
     return status == STATUS_FULL || status == STATUS_BUSY ? STATUS_OK : status;
@@ -246,15 +217,15 @@ enum status sqlite_trail_begin(struct sqlite_store *store, struct error *err)
         status = head_query(store->db, newest_trimmed, 0, &trimmed, &found, err);
     if (status != STATUS_OK)
         return status;
-    store->seals.head_number = head.number;
+    store->head.number = head.number;
     if (found)
         trail_trimmed_format(&trimmed, text);
     else if (!holds)
         trail_broken_format(&head, text);
     notes[0] = found || !holds ? text : NULL;
-    if (saved && holds && !store->seals.key_set)
+    if (saved && holds && !store->seals.key)
         return STATUS_OK;
     status = sqlite_trail_note(store, store->newest_at == INSTANT_NONE ? 0 : store->newest_at, NULL, notes, err);
-    store->seals.head_at = INSTANT_NONE; /* by the clock of who works with it now, nothing was written yet */
+    store->head.at = INSTANT_NONE; /* by the clock of who works with it now, nothing was written yet */
     return status == STATUS_FULL && saved ? STATUS_OK : status;
 }
