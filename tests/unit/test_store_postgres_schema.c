@@ -3,6 +3,7 @@
  * nodes to be stopped, and events in pages.
  */
 #include "base/clock.h"
+#include "store/inspect.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/schema.h"
@@ -389,6 +390,67 @@ static void test_pages_are_cut(void **state)
     fixture_close(&f);
 }
 
+/* Under a key pages verify likewise, when some of their events were erased and the first have gone. */
+static void test_pages_under_a_key(void **state)
+{
+    (void)state;
+    enum { EVENTS = 90 };
+    const struct store_settings keyed = { .pending_max = 100000, .audit_key = SLICE("of somebody") };
+    const int64_t numbers[] = { 3, 4, 72, 90 };
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct trail_key key;
+    struct trail_check check;
+    struct error err = { 0 };
+    struct store *outside;
+    struct store_op ops[EVENTS];
+    struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = numbers, .count = COUNT_OF(numbers) } };
+    trail_key_init(&key, keyed.audit_key);
+    const struct trail_reading reading = { .key = &key };
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &keyed));
+    for (int i = 0; i < EVENTS; i++)
+        ops[i] = (struct store_op){ .kind = OP_NOTE, .data = SLICE("{\"a\":1}") };
+    run_together(&f, ops, EVENTS);
+    f.now++;
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f.now, .max = 3 } };
+    assert_run(&f, &erase, STATUS_OK);
+    assert_int_equal(erase.erase.ret_erased, COUNT_OF(numbers));
+    assert_run(&f, &trim, STATUS_OK);
+    fixture_drop(&f);
+    must(store_postgres_backend.look(slice_from(address), &outside, &err), &err);
+    must(store_verify(outside, &reading, &check, &err), &err);
+    assert_int_equal(check.erased, COUNT_OF(numbers) - 1);
+    assert_int_equal(check.forms[EVENT_FORM_KEYED], EVENTS - 3 + 1);
+    outside->ops->close(outside);
+}
+
+/* Events of the first form have no salt in front of their data, and it cannot be erased. */
+static void test_plain_events_are_read_as_they_are(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    const int64_t numbers[] = { 1, 2, 3, 9 };
+    struct store_op erase = { .kind = OP_ERASE_EVENTS, .erase = { .numbers = numbers, .count = COUNT_OF(numbers) } };
+    size_t count;
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    struct store_op ops[] = { { .kind = OP_NOTE, .data = SLICE("{}") }, { .kind = OP_NOTE, .data = SLICE("{}") } };
+    run_together(&f, ops, COUNT_OF(ops));
+    postgres_server_run(address, "UPDATE event_page SET form = 0, data = ARRAY['longer than a salt is\\000', '']::bytea[]",
+                        NULL, 0);
+    note_in(&f, "{}");
+    assert_run(&f, &erase, STATUS_OK);
+    assert_int_equal(erase.erase.ret_left, 1);
+    assert_int_equal(erase.erase.ret_erased, 1);
+    struct event *events = read_events(&f, 0, &count);
+    assert_int_equal(count, 3);
+    assert_slice(events[0].data, (struct slice){ "longer than a salt is\0", 22 });
+    assert_true(events[0].form == EVENT_FORM_PLAIN && !events[0].erased && events[1].data.len == 0 && events[2].erased);
+    assert_int_equal(
+        number_of(address, "SELECT count(*) FROM event WHERE number = 1 AND salt IS NULL AND octet_length(data) = 22"), 1);
+    fixture_drop(&f);
+}
+
 /* What somebody may make of the page of events 1 to 6, of which the fifth was erased; 3 and 6 have no data. */
 static const char *const damages_of_a_page[] = {
     /* clang-format off */
@@ -580,6 +642,8 @@ int main(void)
         cmocka_unit_test(test_newer_nodes_are_started_together),
         cmocka_unit_test(test_events_are_packed),
         cmocka_unit_test(test_pages_are_cut),
+        cmocka_unit_test(test_pages_under_a_key),
+        cmocka_unit_test(test_plain_events_are_read_as_they_are),
         cmocka_unit_test(test_damaged_pages_are_told),
         cmocka_unit_test(test_what_is_gone_is_not_looked_for_in_another_chain),
         cmocka_unit_test(test_a_trim_reads_what_it_may_take),
