@@ -519,6 +519,31 @@ static void test_large_jobs_go_one_after_the_other(void **state)
     fixture_close(&f);
 }
 
+/* What a job has besides its payload is kept, also where it has nothing else. */
+static void test_one_thing_besides_the_payload_is_kept(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES], id[16];
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    for (int i = 0; i <= 6; i++) {
+        snprintf(id, sizeof id, "job%d", i);
+        struct store_op op = insert_op(&f, "d", "t", id);
+        struct slice *const texts[] = { &op.insert.headers, &op.insert.correlation_id, &op.insert.metadata, &op.insert.key,
+                                        &op.insert.callback };
+        if (i < 5)
+            *texts[i] = SLICE("{\"a\":1}");
+        op.insert.deadline = i == 5 ? f.now + HOUR_MS : INSTANT_NONE;
+        assert_run(&f, &op, STATUS_OK);
+        struct job job = read_job(&f, "t", id);
+        const struct slice kept[] = { job.headers, job.correlation_id, job.metadata, job.key, job.callback };
+        for (int j = 0; j < 5; j++)
+            assert_text(kept[j], i == j ? "{\"a\":1}" : "");
+        assert_true(job.deadline == op.insert.deadline && (job.chain != 0) == (i == 3));
+    }
+    fixture_close(&f);
+}
+
 /* ---- what goes ---- */
 
 /* Jobs of so many tenants come, are delivered and forgotten. */
@@ -751,6 +776,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_is_refused_at_the_door),
         cmocka_unit_test(test_the_documents_queries_run),
         cmocka_unit_test(test_large_jobs_go_one_after_the_other),
+        cmocka_unit_test(test_one_thing_besides_the_payload_is_kept),
         cmocka_unit_test(test_tenants_that_came_once_leave_no_rows),
         cmocka_unit_test(test_nodes_that_came_once_leave_no_rows),
         cmocka_unit_test(test_chains_name_each_other),
