@@ -220,6 +220,28 @@ static void test_a_damaged_event_of_an_older_store_stays_alone(void **state)
     }
 }
 
+/* A view of somebody's own keeps its table: it is named, and the store is of the version that it was. */
+static void test_what_keeps_a_step_from_being_made_is_named(void **state)
+{
+    (void)state;
+    enum { OF_ROWS = 10 };
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct postgres_link link = { 0 };
+    struct error err = { 0 };
+    struct store *store = NULL;
+    postgres_server_schema(address);
+    prepare_version(address, OF_ROWS, &link);
+    link_close(&link);
+    postgres_server_run(address, "CREATE VIEW my_events AS SELECT number FROM event", NULL, 0);
+    enum status status = store_postgres_open(slice_from(address), &plain, &store, &err);
+    check(status == STATUS_IO && strstr(err.text, "view my_events depends on table event"), "%s: %s", status_name(status),
+          err.text);
+    assert_int_equal(number_of(address, "SELECT value FROM meta WHERE name = 'schema'"), OF_ROWS);
+    postgres_server_run(address, "DROP VIEW my_events", NULL, 0);
+    store = store_at(address, &plain);
+    store->ops->close(store);
+}
+
 /* ---- versions of nodes ---- */
 
 /* A connection to a store of that version, held as a node that runs with it holds it. */
@@ -637,6 +659,7 @@ int main(void)
         cmocka_unit_test(test_an_older_store_is_brought_forward),
         cmocka_unit_test(test_events_of_an_older_store_go_into_pages),
         cmocka_unit_test(test_a_damaged_event_of_an_older_store_stays_alone),
+        cmocka_unit_test(test_what_keeps_a_step_from_being_made_is_named),
         cmocka_unit_test(test_a_newer_node_waits_for_older_ones_to_be_stopped),
         cmocka_unit_test(test_a_step_that_adds_is_made_while_older_nodes_run),
         cmocka_unit_test(test_newer_nodes_are_started_together),

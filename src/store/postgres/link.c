@@ -86,8 +86,10 @@ static enum status refusal(struct postgres_link *link, const PGresult *answer, s
     message_of(primary, line, sizeof line);
     if (status == STATUS_AWAY)
         link_close(link);
-    return error_set(err, status, status == STATUS_AWAY ? "PostgreSQL is away: %s (%s)" : "PostgreSQL refused: %s (%s)",
-                     line, state);
+    /* Which they are that depend on something. Other details may have what is in rows, and that is told nowhere. */
+    const char *detail = strcmp(state, "2BP01") == 0 ? PQresultErrorField(answer, PG_DIAG_MESSAGE_DETAIL) : NULL;
+    return error_set(err, status, "PostgreSQL %s: %s (%s)%s%.200s", status == STATUS_AWAY ? "is away" : "refused", line,
+                     state, detail ? ": " : "", detail ? detail : "");
 }
 
 /* ---- opening ---- */
